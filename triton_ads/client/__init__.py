@@ -1,0 +1,1 @@
+"""A small client for gRPC and HTTP; needs tritonclient and numpy only."""

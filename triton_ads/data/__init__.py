@@ -1,0 +1,1 @@
+"""Datasets become examples: the only place that knows a dataset's files."""

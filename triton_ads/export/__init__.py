@@ -1,0 +1,1 @@
+"""From trained model to a published release: ONNX, parity, the model repository."""

@@ -1,0 +1,1 @@
+"""Ids, vocabularies and padding: the same code offline and online."""

@@ -1,0 +1,34 @@
+"""Ids: the one way in which a raw id becomes a number, offline and online alike.
+
+Every raw id is an int64. An integer is itself; a string is the signed xxh64 of its UTF-8 bytes. A row of a table
+is 0 for PAD (no value), 1 for OOV (a value that the table does not know), and 2 or more for a real id.
+"""
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+PAD = 0
+OOV = 1
+FIRST_ROW = 2
+#: The raw id that means "no value": it always becomes PAD.
+MISSING = -1
+
+
+def raw_id(value: int | str) -> int:
+    """The int64 of a raw id.
+
+    >>> raw_id(42), raw_id("engineer")
+    (42, -4713007880655145680)
+    """
+    if isinstance(value, str):
+        return int(np.uint64(xxhash.xxh64_intdigest(value.encode())).astype(np.int64))
+    return int(value)
+
+
+def hashed_rows(raw: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+    """Rows of a hashed table of `rows` real rows: `2 + xxh64(little-endian int64) mod rows`; MISSING is PAD."""
+    unique, inverse = np.unique(np.asarray(raw, dtype="<i8"), return_inverse=True)
+    hashed = np.array([xxhash.xxh64_intdigest(value.tobytes()) % rows for value in unique], dtype=np.int64)
+    hashed = np.where(unique == MISSING, PAD, FIRST_ROW + hashed)
+    return hashed[inverse].reshape(np.shape(raw))

@@ -1,0 +1,1 @@
+"""PyTorch rankers, row-wise, one file an architecture."""

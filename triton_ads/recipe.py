@@ -1,0 +1,301 @@
+"""The recipe: what a ranker reads, learns and is allowed to cost. One YAML file, validated, hashed.
+
+A recipe is read by both sides: the build trains and exports what it says, the server enforces the limits it sets.
+Ids live in *tables*. A table is an id space and the width of its vectors; features and sequence fields that name
+the same table share its vectors. All tables of a tier are stored as one physical table, so that a side of the model
+needs one gather.
+
+    raw ids  --(vocabulary or hash)-->  rows of a table  --(offsets)-->  rows of the physical table
+
+Features are read in the order in which they are declared; `columns` gives that order, and it is the wire's order.
+"""
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+RECIPE_VERSION = 1
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
+Side = Literal["user", "context", "item"]
+
+
+class RecipeError(ValueError):
+    """A recipe that cannot be used; the message names the field, the value found and what is allowed."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Table(_Part):
+    """An id space: rows 0 (PAD), 1 (OOV) and its real ids from 2."""
+
+    kind: Literal["vocabulary", "hashed"] = Field(
+        description="vocabulary: ids seen in training; hashed: xxh64 into `rows` rows"
+    )
+    width: int = Field(ge=4, le=1024, multiple_of=4, description="floats in a vector")
+    rows: int | None = Field(default=None, ge=1, le=2**31, description="real rows of a hashed table")
+
+    @model_validator(mode="after")
+    def _rows_only_where_hashed(self) -> Self:
+        if (self.kind == "hashed") != (self.rows is not None):
+            raise ValueError("`rows` is required for kind hashed and not allowed for kind vocabulary")
+        return self
+
+
+class Feature(_Part):
+    """One input of one side. `id`: one id; `ids`: up to `length` ids, mean-pooled; `dense`: one float."""
+
+    name: Name
+    side: Side
+    kind: Literal["id", "ids", "dense"] = "id"
+    table: Name | None = Field(default=None, description="required for id and ids")
+    length: int | None = Field(default=None, ge=1, le=256, description="required for ids")
+
+    @model_validator(mode="after")
+    def _fields_of_the_kind(self) -> Self:
+        if (self.kind == "dense") != (self.table is None):
+            raise ValueError("`table` is required for kinds id and ids and not allowed for kind dense")
+        if (self.kind == "ids") != (self.length is not None):
+            raise ValueError("`length` is required for kind ids and not allowed for other kinds")
+        return self
+
+
+class SequenceField(_Part):
+    """One id of an event of a sequence."""
+
+    name: Name
+    table: Name
+
+
+class Sequence(_Part):
+    """A history of the user, most recent event first, padded with PAD to `length`."""
+
+    name: Name
+    length: int = Field(ge=1, le=4096)
+    fields: tuple[SequenceField, ...] = Field(min_length=1, max_length=16)
+
+
+class Scenario(_Part):
+    """The context feature that tells one placement from another; an unknown value is answered as `default`."""
+
+    feature: Name
+    default: int | str
+
+
+class Heads(_Part):
+    """What the prediction heads stand for: one per label, or one per scenario and label, chosen by the request."""
+
+    by: Literal["labels", "scenarios"] = "labels"
+    scenarios: tuple[int | str, ...] = Field(default=(), description="raw scenario ids, for by: scenarios")
+
+
+class Tier(_Part):
+    """A model at one complexity. `config` holds the model's own settings and is checked by the model."""
+
+    model: Literal["hyformer", "wukong"]
+    config: dict[str, Any] = {}
+
+
+class Training(_Part):
+    epochs: int = Field(default=1, ge=1, le=100)
+    batch_size: int = Field(default=512, ge=2, le=65536)
+    learning_rate_dense: float = Field(default=1e-3, gt=0, le=1)
+    learning_rate_sparse: float = Field(default=1e-2, gt=0, le=1)
+    weight_decay: float = Field(default=1e-4, ge=0, le=1)
+    max_examples: int | None = Field(default=None, ge=1, description="train on the most recent examples only")
+    seed: int = 0
+
+
+class Data(_Part):
+    """Where examples come from, and the project's one global-time split."""
+
+    source: Literal["movielens-100k"]
+    train_fraction: float = Field(default=0.8, gt=0, lt=1, description="earliest share of the examples, by time")
+    validation_fraction: float = Field(default=0.1, gt=0, lt=1, description="the share that follows")
+
+
+class Router(_Part):
+    """When the high tier is worth its cost, and what it may cost."""
+
+    default_tier: Name
+    high_tier: Name | None = None
+    min_history: int = Field(default=20, ge=0, description="events of history below which the default tier answers")
+    max_candidates: int = Field(default=1000, ge=1, description="candidates above which the default tier answers")
+    high_candidates_per_second: float = Field(
+        default=20_000, ge=0, description="budget of the high tier: candidates a second it may score"
+    )
+
+
+class Serving(_Part):
+    """Every limit of the service."""
+
+    tile: int = Field(default=64, ge=1, le=1024, description="candidates in a tile, all of one user")
+    buckets: tuple[int, ...] = Field(default=(1, 2, 4, 8, 16, 32), min_length=1, description="tiles in a batch")
+    max_candidates: int = Field(default=2000, ge=1, le=100_000, description="candidates in a request")
+    max_batch_requests: int = Field(default=64, ge=1, le=1024, description="requests in a batch")
+    queue_delay_us: int = Field(default=0, ge=0, le=100_000, description="how long a batch may wait to fill")
+    deadline_ms: int = Field(default=100, ge=1, le=60_000, description="deadline of a request that sends none")
+    instances: int = Field(default=1, ge=1, le=64, description="processes of each model")
+    threads: int = Field(default=1, ge=1, le=256, description="threads of an engine in one process")
+
+    @model_validator(mode="after")
+    def _buckets_grow(self) -> Self:
+        if any(b < 1 for b in self.buckets) or list(self.buckets) != sorted(set(self.buckets)):
+            raise ValueError(f"`buckets` must be positive and strictly increasing, found {list(self.buckets)}")
+        return self
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of an id or dense tensor. `slot` counts the ids of a multi-valued feature from 0."""
+
+    feature: str
+    table: str | None
+    slot: int = 0
+
+
+class Recipe(_Part):
+    """A ranker and its service. See docs/recipe.md for every field with its meaning."""
+
+    version: Literal[1] = 1
+    name: Name
+    data: Data
+    tables: dict[Name, Table] = Field(min_length=1)
+    features: tuple[Feature, ...] = Field(min_length=1)
+    sequences: tuple[Sequence, ...] = ()
+    scenario: Scenario | None = None
+    labels: tuple[Name, ...] = Field(min_length=1, max_length=16)
+    rank_by: Name | None = Field(default=None, description="the label whose score orders the answer; the first one")
+    heads: Heads = Heads()
+    tiers: dict[Name, Tier] = Field(min_length=1, max_length=8)
+    training: Training = Training()
+    router: Router
+    serving: Serving = Serving()
+
+    @model_validator(mode="after")
+    def _names_agree(self) -> Self:
+        _unique("features", [f.name for f in self.features])
+        _unique("sequences", [s.name for s in self.sequences])
+        _unique("labels", list(self.labels))
+        for i, feature in enumerate(self.features):
+            if feature.table is not None:
+                _known(f"features[{i}].table", feature.table, self.tables)
+        for i, sequence in enumerate(self.sequences):
+            _unique(f"sequences[{i}].fields", [f.name for f in sequence.fields])
+            for j, field in enumerate(sequence.fields):
+                _known(f"sequences[{i}].fields[{j}].table", field.table, self.tables)
+        for side in ("user", "item"):
+            if not any(f.side == side and f.kind != "dense" for f in self.features):
+                raise ValueError(f"features: no id feature of side {side}; at least one is needed")
+        if self.scenario is not None:
+            contexts = [f.name for f in self.features if f.side == "context" and f.kind == "id"]
+            _known("scenario.feature", self.scenario.feature, contexts)
+        if self.heads.by == "scenarios":
+            if self.scenario is None or not self.heads.scenarios:
+                raise ValueError("heads.by: scenarios needs `scenario` and a non-empty `heads.scenarios`")
+            _known("scenario.default", self.scenario.default, self.heads.scenarios)
+        if self.rank_by is not None:
+            _known("rank_by", self.rank_by, self.labels)
+        _known("router.default_tier", self.router.default_tier, self.tiers)
+        if self.router.high_tier is not None:
+            _known("router.high_tier", self.router.high_tier, self.tiers)
+        if self.data.train_fraction + self.data.validation_fraction >= 1:
+            raise ValueError("data: train_fraction + validation_fraction must be below 1, nothing is left to test on")
+        return self
+
+    def id_columns(self, *sides: Side) -> list[Column]:
+        """Columns of the id tensor of `sides`, in declaration order within each side; `ids` take `length` columns."""
+        return [
+            Column(f.name, f.table, slot)
+            for side in sides
+            for f in self.features
+            if f.side == side and f.kind != "dense"
+            for slot in range(f.length or 1)
+        ]
+
+    def dense_columns(self, *sides: Side) -> list[Column]:
+        """Columns of the dense tensor of `sides`."""
+        return [Column(f.name, None) for side in sides for f in self.features if f.side == side and f.kind == "dense"]
+
+    @property
+    def sequence_width(self) -> int:
+        """Ids in the flat sequence tensor of one user: the sum of `length x fields` over sequences."""
+        return sum(s.length * len(s.fields) for s in self.sequences)
+
+    @property
+    def unit_width(self) -> int:
+        """Floats in a row of the physical table: a vector of width w is w / unit_width consecutive rows."""
+        return math.gcd(*(t.width for t in self.tables.values()))
+
+    @property
+    def rank_label(self) -> str:
+        return self.rank_by or self.labels[0]
+
+    def canonical(self) -> str:
+        """The recipe as JSON with every default written out: equal recipes give equal text."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+
+    @property
+    def digest(self) -> str:
+        """sha256 of the canonical text."""
+        return hashlib.sha256(self.canonical().encode()).hexdigest()
+
+
+def _unique(where: str, names: list[str]) -> None:
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise ValueError(f"{where}: {', '.join(twice)} declared twice; names must differ")
+
+
+def _known(where: str, value: object, allowed: Any) -> None:
+    if value not in allowed:
+        raise ValueError(f"{where}: {value!r} is not known; allowed: {', '.join(map(str, allowed)) or 'none'}")
+
+
+def parse_recipe(document: object, source: str = "recipe") -> Recipe:
+    """Validate a decoded YAML document.
+
+    Raises:
+        RecipeError: naming every wrong field, the value found and what is allowed.
+    """
+    try:
+        return Recipe.model_validate(document)
+    except ValidationError as error:
+        lines = [_explain(e) for e in error.errors(include_url=False)]
+        raise RecipeError(f"{source}: " + "\n".join(lines)) from None
+
+
+def _explain(error: Any) -> str:
+    where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error["loc"]).lstrip(".")
+    message = error["msg"].removeprefix("Value error, ")
+    found = error.get("input")
+    shown = "" if isinstance(found, dict | BaseModel) or found is None else f", found {found!r}"
+    return f"{where}: {message}{shown}" if where else message
+
+
+def load_recipe(path: Path) -> Recipe:
+    """Read and validate a recipe file.
+
+    Raises:
+        RecipeError: the file is missing, is no YAML, or says something that is not allowed.
+    """
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RecipeError(f"{path}: {error.strerror or error}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise RecipeError(f"{path}: not YAML: {error}") from None
+    return parse_recipe(document, str(path))
+
+
+def recipe_schema() -> dict[str, Any]:
+    """The JSON schema of a recipe, for editors."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Recipe.model_json_schema()}

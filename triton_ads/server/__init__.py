@@ -1,0 +1,1 @@
+"""Outside Triton: launcher, watchdog, publishing."""

@@ -1,0 +1,1 @@
+"""What runs inside Triton. Imports no torch."""
