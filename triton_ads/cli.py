@@ -1,0 +1,42 @@
+"""The command `triton-ads`. A sub-command is imported only when it is asked for."""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+#: Name -> the line that `triton-ads --help` shows. The module is triton_ads.commands.NAME.
+COMMANDS = {
+    "build": "train, split, export and check a recipe; publish it as a model repository",
+    "serve": "start Triton on a model repository, with a watchdog",
+    "rank": "rank candidates for a user on a running server",
+    "inspect": "look at a recipe, a release, the split of a model",
+    "bench": "run a benchmark: a table, and JSON with its claims",
+}
+
+
+def _command(name: str) -> ModuleType:
+    return importlib.import_module(f"triton_ads.commands.{name}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one sub-command; its exit status is the command's."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(prog="triton-ads", description="Rank ads on Triton, from ordinary PyTorch models.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, line in COMMANDS.items():
+        sub = commands.add_parser(name, help=line, formatter_class=argparse.RawDescriptionHelpFormatter)
+        if arguments[:1] == [name]:
+            module = _command(name)
+            sub.description = module.__doc__
+            module.configure(sub)
+    args = parser.parse_args(arguments)
+    try:
+        return int(_command(args.command).run(args) or 0)
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

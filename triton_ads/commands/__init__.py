@@ -1,0 +1,1 @@
+"""The sub-commands of `triton-ads`, one module each: `configure` declares arguments, `run` does the work."""
