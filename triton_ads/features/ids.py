@@ -8,6 +8,8 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from triton_ads.features.xxh64 import xxh64_int64
+
 PAD = 0
 OOV = 1
 FIRST_ROW = 2
@@ -28,7 +30,6 @@ def raw_id(value: int | str) -> int:
 
 def hashed_rows(raw: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
     """Rows of a hashed table of `rows` real rows: `2 + xxh64(little-endian int64) mod rows`; MISSING is PAD."""
-    unique, inverse = np.unique(np.asarray(raw, dtype="<i8"), return_inverse=True)
-    hashed = np.array([xxhash.xxh64_intdigest(value.tobytes()) % rows for value in unique], dtype=np.int64)
-    hashed = np.where(unique == MISSING, PAD, FIRST_ROW + hashed)
-    return hashed[inverse].reshape(np.shape(raw))
+    raw = np.asarray(raw, dtype=np.int64)
+    hashed = (xxh64_int64(raw) % np.uint64(rows)).astype(np.int64) + FIRST_ROW
+    return np.where(raw == MISSING, PAD, hashed)
