@@ -1,0 +1,66 @@
+"""From a module to an exported graph: batch axis free, functional, operators as the model wrote them."""
+
+from dataclasses import dataclass
+
+import sympy
+import torch
+from torch import fx, nn
+
+from triton_ads.split.errors import SplitError
+
+
+@dataclass(frozen=True)
+class Captured:
+    """An exported row-wise model.
+
+    `batch` is the symbol of the batch axis, `statics` the parameters and constants by placeholder name,
+    `inputs` the placeholder of every input by the name that the caller gave it.
+    """
+
+    graph: fx.Graph
+    batch: sympy.Symbol
+    statics: dict[str, torch.Tensor]
+    inputs: dict[str, str]
+
+
+def capture(module: nn.Module, example_inputs: dict[str, torch.Tensor]) -> Captured:
+    """Export `module` with every input's axis 0 bound to one free batch size.
+
+    Args:
+        example_inputs: two rows or more of every input: with one row the exporter would fix the batch size.
+
+    Raises:
+        SplitError: the batch axis is not free, or the model has another output than one tensor.
+    """
+    rows = {name: len(tensor) for name, tensor in example_inputs.items()}
+    if len(set(rows.values())) != 1 or min(rows.values()) < 2:
+        raise SplitError(f"example inputs must have the same number of rows, 2 or more; found {rows}")
+    batch = torch.export.Dim("M", min=1, max=2**31 - 1)
+    try:
+        exported = torch.export.export(
+            module, (), kwargs=example_inputs, dynamic_shapes={name: {0: batch} for name in example_inputs}
+        ).run_decompositions({})  # an empty table: functional, but nothing decomposed
+    except Exception as error:  # torch.export raises many types; each means the same here
+        raise SplitError(f"the model cannot be exported with a free batch axis: {error}") from error
+
+    signature = exported.graph_signature
+    statics: dict[str, torch.Tensor] = {}
+    for placeholder, name in {**signature.inputs_to_parameters, **signature.inputs_to_buffers}.items():
+        tensor = exported.state_dict.get(name, exported.constants.get(name))
+        assert isinstance(tensor, torch.Tensor)
+        statics[placeholder] = tensor.detach()
+    for placeholder, name in signature.inputs_to_lifted_tensor_constants.items():
+        tensor = exported.constants[name]
+        assert isinstance(tensor, torch.Tensor)
+        statics[placeholder] = tensor.detach()
+    if signature.buffers_to_mutate:
+        raise SplitError(f"the model changes its buffers {sorted(signature.buffers_to_mutate.values())} when it runs")
+
+    output = next(node for node in exported.graph.nodes if node.op == "output")
+    if len(output.args[0]) != 1:
+        raise SplitError(f"the model must return one tensor of scores, it returns {len(output.args[0])}")
+    placeholders = dict(zip(example_inputs, signature.user_inputs, strict=True))
+    by_name = {node.name: node for node in exported.graph.nodes if node.op == "placeholder"}
+    first = next(iter(placeholders.values()))
+    symbol = by_name[str(first)].meta["val"].shape[0].node.expr
+    return Captured(exported.graph, symbol, statics, {str(p): name for name, p in placeholders.items()})

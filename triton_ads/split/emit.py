@@ -1,0 +1,292 @@
+"""The two graphs under construction, and the three ways in which a user meets items.
+
+By tile     the user's value is gathered once per tile, [C, 1, ...], and broadcast by the arithmetic itself.
+By product  a matrix of the user is multiplied with all rows of a tile at once (rules/products.py).
+By row      the user's value is copied for every row. Always right, never shared; counted and reported.
+"""
+
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+import torch
+from torch import fx
+
+from triton_ads.split.errors import SplitError, source_line
+from triton_ads.split.values import Blocks, Row, Shape, Side, Size, Static, Tensorial, resized
+
+aten = torch.ops.aten
+
+#: Views that are replayed behind the cut, so that a value and its transpose travel once.
+REPLAYED_VIEWS = {
+    aten.transpose.int,
+    aten.permute.default,
+    aten.unsqueeze.default,
+    aten.squeeze.dim,
+    aten.squeeze.dims,
+    aten.view.default,
+    aten.reshape.default,
+    aten._unsafe_view.default,
+    aten.expand.default,
+}
+
+
+class Part:
+    """One graph under construction, with the constants that it reads."""
+
+    def __init__(self, names: dict[int, str]) -> None:
+        self.graph = fx.Graph()
+        self.constants: dict[str, torch.Tensor] = {}
+        self._names = names
+        self._nodes: dict[int, fx.Node] = {}
+
+    def call(self, target: Any, *args: Any, **kwargs: Any) -> fx.Node:
+        return self.graph.call_function(target, args, kwargs)
+
+    def constant(self, tensor: torch.Tensor) -> fx.Node:
+        """A reading of `tensor`; the same tensor is stored once."""
+        if id(tensor) not in self._nodes:
+            name = self._names.get(id(tensor), f"constant_{len(self.constants)}")
+            self.constants[name] = tensor
+            with self.graph.inserting_before(self._first()):
+                self._nodes[id(tensor)] = self.graph.get_attr(name)
+        return self._nodes[id(tensor)]
+
+    def _first(self) -> fx.Node | None:
+        return next(iter(self.graph.nodes), None)
+
+    def size(self, expression: Size, batch: sympy.Symbol, node: fx.Node) -> int | fx.Node:
+        """A size as an argument: a number, or arithmetic on the part's own batch size `node`."""
+        if isinstance(expression, int) or expression.is_Integer:
+            return int(expression)
+        if expression == batch:
+            return node
+        if isinstance(expression, sympy.Add | sympy.Mul):
+            combine = operator.add if isinstance(expression, sympy.Add) else operator.mul
+            terms = [self.size(term, batch, node) for term in expression.args]
+            total = terms[0]
+            for term in terms[1:]:
+                total = self.call(combine, total, term)
+            return total
+        raise SplitError(f"a size that depends on the batch in a way that cannot be followed: {expression}")
+
+
+@dataclass(frozen=True)
+class CutValue:
+    """A value of the user part that the item part reads: one entry of the state."""
+
+    node: fx.Node  # in the user graph
+    shape: tuple[int, ...]  # without the user axis
+    dtype: torch.dtype
+
+
+@dataclass(frozen=True)
+class Unshared:
+    """A user's value that had to be copied for every row, and why."""
+
+    operator: str
+    source: str
+    elements: int
+
+
+@dataclass
+class Emitter:
+    """Emits values into the user and the item graph; keeps the list of what crosses the cut."""
+
+    batch: sympy.Symbol
+    names: dict[int, str]
+    user: Part = field(init=False)
+    item: Part = field(init=False)
+    cuts: list[CutValue] = field(default_factory=list)
+    unshared: list[Unshared] = field(default_factory=list)
+    current: fx.Node | None = None  # the node of the row-wise model under translation, for messages
+
+    def __post_init__(self) -> None:
+        self.user = Part(self.names)
+        self.item = Part(self.names)
+        self._entries: dict[fx.Node, fx.Node] = {}
+        self._by_tile: dict[fx.Node, fx.Node] = {}
+        self._by_row: dict[fx.Node, fx.Node] = {}
+        self._inner: fx.Node | None = None
+
+    def begin(self, inputs: Iterable[tuple[str, Side, Shape, torch.dtype]]) -> dict[str, Row]:
+        """Declare the inputs of both graphs; the item graph also gets the batch sizes that everything else uses."""
+        declared = list(inputs)
+        rows: dict[str, Row] = {}
+        for name, side, shape, dtype in declared:
+            if side == "user":
+                rows[name] = Row("user", noted(self.user.graph.placeholder(name), shape, dtype), shape, dtype)
+        self.users = self.user.call(aten.sym_size.int, next(iter(rows.values())).node, 0)
+
+        graph = self.item.graph
+        self.state = graph.placeholder("state")
+        self.user_of_tile = graph.placeholder("user_of_tile")
+        placeholders = {name: graph.placeholder(name) for name, side, _, _ in declared if side == "item"}
+        first = next(iter(placeholders.values()))
+        self.users_in_state = self.item.call(aten.sym_size.int, self.state, 0)
+        self.tiles = self.item.call(aten.sym_size.int, first, 0)
+        self.candidates = self.item.call(aten.sym_size.int, first, 1)
+        self.rows = self.item.call(operator.mul, self.tiles, self.candidates)
+        for name, side, shape, dtype in declared:
+            if side == "item":
+                folded = self.item.call(aten.reshape.default, placeholders[name], [self.rows, *shape[1:]])
+                rows[name] = Row("item", folded, shape, dtype)
+        return rows
+
+    # -- emission into one side
+
+    def argument(self, side: Side, value: Any) -> Any:
+        """A value as an argument of a node of `side`; containers are walked."""
+        part, batch = (self.user, self.users) if side == "user" else (self.item, self.rows)
+        if isinstance(value, Row):
+            assert value.side == side
+            return value.node
+        if isinstance(value, Static):
+            return part.constant(value.tensor)
+        if isinstance(value, sympy.Expr):
+            return part.size(value, self.batch, batch)
+        if isinstance(value, list | tuple):
+            return type(value)(self.argument(side, item) for item in value)
+        return value
+
+    def emit(self, side: Side, target: Any, *args: Any, shape: Shape, dtype: torch.dtype, **kwargs: Any) -> Row:
+        """One operator on values of one side."""
+        part = self.user if side == "user" else self.item
+        arguments = [self.argument(side, value) for value in args]
+        keywords = {key: self.argument(side, value) for key, value in kwargs.items()}
+        return Row(side, noted(part.call(target, *arguments, **keywords), shape, dtype), shape, dtype)
+
+    def join(self, parts: Sequence[Row], axis: int) -> Row:
+        """Concatenate values of one side."""
+        if len(parts) == 1:
+            return parts[0]
+        size = sum(int(part.shape[axis]) for part in parts)
+        first = parts[0]
+        return self.emit(
+            first.side,
+            aten.cat.default,
+            list(parts),
+            axis,
+            shape=resized(first.shape, axis, size),
+            dtype=first.dtype,
+        )
+
+    def blocks(self, axis: int, parts: Sequence[Row]) -> Row | Blocks:
+        """Blocks along `axis`, neighbours of one side merged; a plain value where only one side is left."""
+        merged: list[list[Row]] = []
+        for part in parts:
+            if merged and merged[-1][0].side == part.side:
+                merged[-1].append(part)
+            else:
+                merged.append([part])
+        joined = tuple(self.join(group, axis) for group in merged)
+        return joined[0] if len(joined) == 1 else Blocks(axis, joined)
+
+    # -- the ways in which a user meets items
+
+    def batch_axis(self, value: Row) -> int | None:
+        """The axis that is the batch, when exactly one is and no other size depends on it."""
+        symbolic = [axis for axis, size in enumerate(value.shape) if not isinstance(size, int)]
+        return symbolic[0] if len(symbolic) == 1 and value.shape[symbolic[0]] == self.batch else None
+
+    def by_tile(self, value: Row) -> fx.Node:
+        """A user's value gathered once per tile: [..., C, ...] in the item graph, the batch axis where it was."""
+        assert value.side == "user"
+        if value.node not in self._by_tile:
+            self._by_tile[value.node] = self._gather(value, self.user_of_tile, self.tiles)
+        return self._by_tile[value.node]
+
+    def by_row(self, value: Row) -> Row:
+        """A user's value copied for every row: right everywhere, and reported as not shared."""
+        assert value.side == "user"
+        if value.node not in self._by_row:
+            self._by_row[value.node] = self._gather(value, self._user_of_row(), self.rows)
+            assert self.current is not None
+            elements = math.prod(size for size in value.shape if isinstance(size, int))
+            self.unshared.append(Unshared(str(self.current.target), source_line(self.current), elements))
+        return Row("item", self._by_row[value.node], value.shape, value.dtype)
+
+    def as_item(self, value: Tensorial) -> Row:
+        """Any value of a side as a value of the item side, users copied by row."""
+        if isinstance(value, Blocks):
+            return self.join([self.as_item(part) for part in value.parts], value.axis)
+        assert isinstance(value, Row)
+        return value if value.side == "item" else self.by_row(value)
+
+    def unfold(self, value: Row) -> fx.Node:
+        """An item's rows as tiles: the batch axis M becomes two axes C, P."""
+        axis = self.batch_axis(value)
+        assert axis is not None and value.side == "item"
+        return self.item.call(
+            aten.reshape.default,
+            value.node,
+            [*value.shape[:axis], self.tiles, self.candidates, *value.shape[axis + 1 :]],
+        )
+
+    def fold(self, node: fx.Node, shape: Shape, dtype: torch.dtype) -> Row:
+        """Tiles back to rows of the given row-wise shape."""
+        sizes = [self.rows if size == self.batch else size for size in shape]
+        return Row("item", self.item.call(aten.reshape.default, node, sizes), shape, dtype)
+
+    def _user_of_row(self) -> fx.Node:
+        if self._inner is None:
+            column = self.item.call(aten.unsqueeze.default, self.user_of_tile, 1)
+            wide = self.item.call(aten.expand.default, column, [self.tiles, self.candidates])
+            self._inner = self.item.call(aten.reshape.default, wide, [self.rows])
+        return self._inner
+
+    def _gather(self, value: Row, index: fx.Node, size: fx.Node) -> fx.Node:
+        base, views = self._base(value)
+        entry = self._entry(base)
+        node = self.item.call(aten.index_select.default, entry, 0, index)
+        for view in views:  # the views between the entry and the value, with the gathered batch size
+
+            def replay(argument: Any) -> Any:
+                if isinstance(argument, list | tuple):
+                    return type(argument)(replay(a) for a in argument)
+                return size if argument is self.users else argument
+
+            node = self.item.call(view.target, node, *(replay(a) for a in view.args[1:]))
+        return node
+
+    def _base(self, value: Row) -> tuple[fx.Node, list[fx.Node]]:
+        """The value behind trailing views, and those views in the order in which they apply."""
+        node, views = value.node, []
+        while node.op == "call_function" and node.target in REPLAYED_VIEWS:
+            views.append(node)
+            node = node.args[0]  # type: ignore[assignment]
+        while views and self._axis_0(node) is None:  # the state needs the user on axis 0
+            node = views.pop()
+        return node, views[::-1]
+
+    def _axis_0(self, node: fx.Node) -> tuple[int, ...] | None:
+        shape: Shape = node.meta["shape"]
+        return shape[1:] if shape and shape[0] == self.batch and all(isinstance(s, int) for s in shape[1:]) else None
+
+    def _entry(self, node: fx.Node) -> fx.Node:
+        """Where the item graph reads a user node: [B, ...]; filled with the state's layout by cut.py."""
+        if node not in self._entries:
+            shape = self._axis_0(node)
+            if shape is None:
+                assert self.current is not None
+                raise SplitError(
+                    f"{source_line(self.current)}: {self.current.target} reads a user's value of shape "
+                    f"{tuple(node.meta['shape'])}, whose axis 0 is not the batch; the batch axis cannot be followed"
+                )
+            self.cuts.append(CutValue(node, shape, node.meta["dtype"]))
+            self._entries[node] = self.item.call(read_entry, self.state, len(self.cuts) - 1)
+        return self._entries[node]
+
+
+def noted(node: fx.Node, shape: Shape, dtype: torch.dtype) -> fx.Node:
+    """`node`, with the row-wise shape and dtype of its value written on it."""
+    node.meta["shape"], node.meta["dtype"] = shape, dtype
+    return node
+
+
+def read_entry(state: torch.Tensor, index: int) -> torch.Tensor:
+    """Stands in the item graph for reading entry `index` of the state until cut.py knows the layout."""
+    raise NotImplementedError("replaced by cut.py")

@@ -1,0 +1,149 @@
+"""Partition propagation: every value of the row-wise graph is translated into the user's and the item's graph."""
+
+import operator
+from typing import Any
+
+import sympy
+import torch
+from torch import fx
+
+from triton_ads.split.capture import Captured
+from triton_ads.split.emit import Emitter, noted
+from triton_ads.split.errors import SplitError, source_line
+from triton_ads.split.rules import rule_for
+from triton_ads.split.values import Blocks, Row, Shape, Side, Static
+
+aten = torch.ops.aten
+
+#: Checks of sizes that export leaves in the graph; the parts are exported with checks of their own.
+_ASSERTIONS = {
+    aten._assert_scalar.default,
+    aten._assert_tensor_metadata.default,
+    aten.sym_constrain_range_for_size.default,
+    aten.sym_constrain_range.default,
+    torch.ops.aten._assert_async.msg,
+}
+
+
+def propagate(captured: Captured, sides: dict[str, Side], names: dict[int, str]) -> tuple[Emitter, Row]:
+    """Translate the whole graph; returns the emitter with both graphs and the scores as a value of the item side."""
+    return _Propagation(captured, sides, names).run()
+
+
+class _Propagation:
+    def __init__(self, captured: Captured, sides: dict[str, Side], names: dict[int, str]) -> None:
+        self.captured = captured
+        self.sides = sides
+        self.emit = Emitter(captured.batch, names)
+        self.values: dict[fx.Node, Any] = {}
+
+    def run(self) -> tuple[Emitter, Row]:
+        placeholders = {node.name: node for node in self.captured.graph.nodes if node.op == "placeholder"}
+        inputs = {name: placeholders[placeholder] for name, placeholder in self.captured.inputs.items()}
+        rows = self.emit.begin(
+            (n, self.sides[n], _shape(p.meta["val"]), p.meta["val"].dtype) for n, p in inputs.items()
+        )
+        for name, placeholder in inputs.items():
+            self.values[placeholder] = rows[name]
+        for name, tensor in self.captured.statics.items():
+            self.values[placeholders[name]] = Static(tensor)
+        for node in self.captured.graph.nodes:
+            if node.op == "call_function":
+                self.emit.current = node
+                self.values[node] = self._translate(node)
+            elif node.op == "output":
+                self.emit.current = node
+                return self.emit, self._scores(node)
+            elif node.op != "placeholder":
+                raise SplitError(f"{source_line(node)}: {node.op} {node.target} is not understood")
+        raise SplitError("the exported graph has no output")
+
+    def _scores(self, node: fx.Node) -> Row:
+        outputs: Any = node.args[0]
+        value = self.values[outputs[0]]
+        if isinstance(value, Static):
+            raise SplitError("the scores do not depend on any input")
+        return self.emit.as_item(value)
+
+    def _translate(self, node: fx.Node) -> Any:
+        value = node.meta.get("val")
+        if isinstance(value, torch.SymInt | int):  # arithmetic on sizes is made anew in each part
+            return value.node.expr if isinstance(value, torch.SymInt) else value
+        if node.target in _ASSERTIONS:
+            return None
+        args: Any = fx.map_arg(node.args, lambda n: self.values[n])
+        kwargs: Any = fx.map_arg(node.kwargs, lambda n: self.values[n])
+        if node.target is operator.getitem and isinstance(args[0], list):
+            return args[0][args[1]]
+        self._refuse_what_knows_its_row(node)
+
+        flat = _leaves([args, kwargs])
+        rows = [leaf for leaf in flat if isinstance(leaf, Row)]
+        blocks = [leaf for leaf in flat if isinstance(leaf, Blocks)]
+        if not rows and not blocks:
+            if any(isinstance(leaf, sympy.Expr) for leaf in flat):
+                return self._copy(node, "user", args, kwargs)  # the same for every row: made once per user
+            return self._evaluate(node, args, kwargs)
+        if not blocks and len({row.side for row in rows}) == 1:
+            return self._copy(node, rows[0].side, args, kwargs)
+        rule = rule_for(node.target)
+        result = rule(self.emit, node, *args, **kwargs) if rule is not None else None
+        if result is None:  # no rule covers it: copy the users by row
+            args, kwargs = self._as_items([args, kwargs])
+            result = self._copy(node, "item", args, kwargs)
+        return result
+
+    def _refuse_what_knows_its_row(self, node: fx.Node) -> None:
+        tags = getattr(node.target, "tags", ())
+        if torch.Tag.nondeterministic_seeded in tags and node.target is not aten.dropout.default:
+            raise SplitError(f"{source_line(node)}: {node.target} is random; scores must not be")
+        arange = getattr(node.target, "overloadpacket", None) is aten.arange
+        if arange and any(not isinstance(size, int) for size in _shape(node.meta["val"])):
+            raise SplitError(f"{source_line(node)}: {node.target} numbers the rows; a row must not know its position")
+
+    def _evaluate(self, node: fx.Node, args: Any, kwargs: Any) -> Any:
+        """A value that depends on parameters alone is computed now."""
+        with torch.no_grad():
+            arguments, keywords = _map([args, kwargs], lambda v: v.tensor if isinstance(v, Static) else v)
+            result = node.target(*arguments, **keywords)  # type: ignore[operator]
+        if isinstance(result, torch.Tensor):
+            return Static(result)
+        return [Static(tensor) for tensor in result]
+
+    def _copy(self, node: fx.Node, side: Side, args: Any, kwargs: Any) -> Any:
+        """The operator as the model wrote it, in the graph of one side."""
+        value = node.meta["val"]
+        if isinstance(value, torch.Tensor):
+            shape, dtype = _shape(value), value.dtype
+            return self.emit.emit(side, node.target, *args, shape=shape, dtype=dtype, **kwargs)
+        many = self.emit.emit(side, node.target, *args, shape=(), dtype=torch.float32, **kwargs).node
+        part = self.emit.user if side == "user" else self.emit.item
+        outputs = []
+        for index, tensor in enumerate(value):
+            shape = _shape(tensor)
+            one = noted(part.call(operator.getitem, many, index), shape, tensor.dtype)
+            outputs.append(Row(side, one, shape, tensor.dtype))
+        return outputs
+
+    def _as_items(self, value: Any) -> Any:
+        return _map(value, lambda v: self.emit.as_item(v) if isinstance(v, Row | Blocks) else v)
+
+
+def _shape(tensor: torch.Tensor) -> Shape:
+    return tuple(size if isinstance(size, int) else size.node.expr for size in tensor.shape)
+
+
+def _map(value: Any, function: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)(_map(item, function) for item in value)
+    if isinstance(value, dict):
+        return {key: _map(item, function) for key, item in value.items()}
+    return function(value)
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, list | tuple):
+        return [leaf for item in value for leaf in _leaves(item)]
+    if isinstance(value, dict):
+        return [leaf for item in value.values() for leaf in _leaves(item)]
+    return [value]

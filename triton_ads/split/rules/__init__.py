@@ -1,0 +1,25 @@
+"""What each operator does where users meet items: one file a family, one function an operator.
+
+A rule gets the emitter, the node of the row-wise model and its arguments as values, and returns a value, or None where
+it does not apply: the caller then copies the users by row, which is always right.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from triton_ads.split.emit import Emitter
+from triton_ads.split.rules import gather, linear, pointwise, products, reduce, shape
+
+Rule = Callable[..., Any]
+
+RULES: dict[Any, Rule] = {**shape.RULES, **linear.RULES, **products.RULES, **reduce.RULES, **gather.RULES}
+
+
+def rule_for(target: Any) -> Rule | None:
+    """The rule of an operator; every operator that PyTorch tags as pointwise shares one."""
+    if target in RULES:
+        return RULES[target]
+    return pointwise.pointwise if pointwise.is_pointwise(target) else None
+
+
+__all__ = ["Emitter", "Rule", "rule_for"]

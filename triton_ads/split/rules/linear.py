@@ -1,0 +1,120 @@
+"""Products with static weights: the user's share of a sum is computed once per user.
+
+W [u; i] + b  =  (W_u u + b)  +  W_i i        blocks along the contracted axis: two smaller products and a sum
+blocks along another axis                     one product per block
+"""
+
+from typing import Any
+
+import torch
+from torch import fx
+
+from triton_ads.split.emit import Emitter
+from triton_ads.split.rules import pointwise
+from triton_ads.split.values import Blocks, Row, Shape, Side, Static, resized
+
+aten = torch.ops.aten
+
+
+def linear(emit: Emitter, node: fx.Node, x: Any, weight: Any, bias: Any = None) -> Row | Blocks | None:
+    """`x W^T + b`, W [out, in]."""
+    if not (isinstance(x, Blocks) and isinstance(weight, Static)):
+        return None
+    last, out = len(x.shape) - 1, weight.tensor.shape[0]
+    if x.axis != last:
+        parts = [
+            emit.emit(p.side, aten.linear.default, p, weight, bias, shape=resized(p.shape, last, out), dtype=p.dtype)
+            for p in x.parts
+        ]
+        return emit.blocks(x.axis, parts)
+    shape = resized(x.shape, last, out)
+
+    def product(side: Side, share: Row, columns: torch.Tensor) -> Row:
+        own = Static(weight.tensor.index_select(1, columns))
+        own_bias = bias if side == "user" else None  # added once per user
+        return emit.emit(side, aten.linear.default, share, own, own_bias, shape=shape, dtype=x.dtype)
+
+    return _sum_of_shares(emit, x, product, shape)
+
+
+def matmul(emit: Emitter, node: fx.Node, a: Any, b: Any) -> Row | Blocks | None:
+    """`a @ b` where one of them is static; a static may have leading axes, as the weights of a product per token."""
+    if isinstance(a, Blocks) and isinstance(b, Static):
+        return _blocks_by_static(emit, a, b)
+    if isinstance(a, Static) and isinstance(b, Blocks):
+        return _static_by_blocks(emit, a, b)
+    return None
+
+
+def _blocks_by_static(emit: Emitter, a: Blocks, b: Static) -> Row | Blocks | None:
+    rank = len(a.shape)
+    if b.tensor.dim() < 2 or b.tensor.dim() > rank:
+        return None
+    out = b.tensor.shape[-1]
+    from_right = rank - a.axis  # 1: contracted, 2: rows of the product, 3 and more: leading axes
+    if from_right == 1:
+        shape = (*a.shape[:-1], out)
+
+        def product(side: Side, share: Row, columns: torch.Tensor) -> Row:
+            own = Static(b.tensor.index_select(-2, columns))
+            return emit.emit(side, aten.matmul.default, share, own, shape=shape, dtype=a.dtype)
+
+        return _sum_of_shares(emit, a, product, shape)
+    parts, start = [], 0
+    for part in a.parts:
+        size = int(part.shape[a.axis])
+        own = _leading_share(b, from_right, start, size)
+        shape = (*part.shape[:-1], out)
+        parts.append(emit.emit(part.side, aten.matmul.default, part, own, shape=shape, dtype=a.dtype))
+        start += size
+    return emit.blocks(a.axis, parts)
+
+
+def _static_by_blocks(emit: Emitter, a: Static, b: Blocks) -> Row | Blocks | None:
+    rank = len(b.shape)
+    if a.tensor.dim() < 2 or a.tensor.dim() > rank:
+        return None
+    out = a.tensor.shape[-2]
+    from_right = rank - b.axis  # 1: columns of the product, 2: contracted, 3 and more: leading axes
+    if from_right == 2:
+        shape = resized(b.shape, b.axis, out)
+
+        def product(side: Side, share: Row, columns: torch.Tensor) -> Row:
+            own = Static(a.tensor.index_select(-1, columns))
+            return emit.emit(side, aten.matmul.default, own, share, shape=shape, dtype=b.dtype)
+
+        return _sum_of_shares(emit, b, product, shape)
+    parts, start = [], 0
+    for part in b.parts:
+        size = int(part.shape[b.axis])
+        own = _leading_share(a, from_right, start, size)
+        shape = resized(part.shape, rank - 2, out)
+        parts.append(emit.emit(part.side, aten.matmul.default, own, part, shape=shape, dtype=b.dtype))
+        start += size
+    return emit.blocks(b.axis, parts)
+
+
+def _leading_share(weight: Static, from_right: int, start: int, size: int) -> Static:
+    """The weights that meet a block on a leading axis; all of them where the axis is broadcast or not leading."""
+    axis = weight.tensor.dim() - from_right
+    if from_right < 3 or axis < 0 or weight.tensor.shape[axis] == 1:
+        return weight
+    return Static(weight.tensor.narrow(axis, start, size))
+
+
+def _sum_of_shares(emit: Emitter, x: Blocks, product: Any, shape: Shape) -> Row | Blocks:
+    """One product per side over all blocks of that side, then their sum."""
+    shares = []
+    for side in ("user", "item"):
+        parts = [part for part in x.parts if part.side == side]
+        columns, start = [], 0
+        for part, size in zip(x.parts, x.sizes, strict=True):
+            if part.side == side:
+                columns.append(torch.arange(start, start + size))
+            start += size
+        shares.append(product(side, emit.join(parts, x.axis), torch.cat(columns)))
+    user, item = shares
+    return pointwise.apply(emit, aten.add.Tensor, [item, user], {}, shape, x.dtype)
+
+
+RULES: dict[Any, Any] = {aten.linear.default: linear}

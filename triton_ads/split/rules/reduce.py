@@ -1,0 +1,82 @@
+"""Reductions, norms and softmax: per block where the block axis is not reduced; sums split where it is."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from triton_ads.split.emit import Emitter
+from triton_ads.split.rules import pointwise
+from triton_ads.split.values import Blocks, Row, Shape, normal_axis
+
+aten = torch.ops.aten
+
+
+def _reduced(shape: Shape, axes: Sequence[int], keepdim: bool) -> Shape:
+    if keepdim:
+        return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+    return tuple(size for axis, size in enumerate(shape) if axis not in axes)
+
+
+def reduction(emit: Emitter, node: fx.Node, x: Any, axis: Any = None, keepdim: bool = False, **kwargs: Any) -> Any:
+    """sum, mean, amax, amin over given axes."""
+    if not isinstance(x, Blocks) or axis is None or kwargs.get("dtype") is not None:
+        return None
+    axes = [normal_axis(a, len(x.shape)) for a in ([axis] if isinstance(axis, int) else axis)]
+    parts = [
+        emit.emit(p.side, node.target, p, axes, keepdim, shape=_reduced(p.shape, axes, keepdim), dtype=p.dtype)
+        for p in x.parts
+    ]
+    if x.axis not in axes:
+        return emit.blocks(x.axis if keepdim else x.axis - sum(a < x.axis for a in axes), parts)
+    if node.target == aten.mean.dim:  # of blocks: the mean weighted by their sizes
+        total = sum(x.sizes)
+        parts = [
+            emit.emit(p.side, aten.mul.Scalar, p, size / total, shape=p.shape, dtype=p.dtype)
+            for p, size in zip(parts, x.sizes, strict=True)
+        ]
+    combine = _COMBINE[node.target]
+    total_value: Row | Blocks = parts[0]
+    for part in parts[1:]:
+        total_value = pointwise.apply(emit, combine, [total_value, part], {}, part.shape, part.dtype)
+    return total_value
+
+
+def norm(emit: Emitter, node: fx.Node, x: Any, normalized_shape: Sequence[int], *args: Any) -> Any:
+    """layer_norm and rms_norm over trailing axes, where the blocks lie on another axis."""
+    if not isinstance(x, Blocks) or x.axis >= len(x.shape) - len(normalized_shape):
+        return None
+    return _per_block(emit, node, x, normalized_shape, *args)
+
+
+def softmax(emit: Emitter, node: fx.Node, x: Any, axis: int, *args: Any) -> Any:
+    """softmax and log_softmax, where the blocks lie on another axis."""
+    if not isinstance(x, Blocks) or normal_axis(axis, len(x.shape)) == x.axis:
+        return None
+    return _per_block(emit, node, x, axis, *args)
+
+
+def _per_block(emit: Emitter, node: fx.Node, x: Blocks, *args: Any) -> Row | Blocks:
+    parts = [emit.emit(p.side, node.target, p, *args, shape=p.shape, dtype=p.dtype) for p in x.parts]
+    return emit.blocks(x.axis, parts)
+
+
+#: How the reductions of two blocks become one.
+_COMBINE: dict[Any, Any] = {
+    aten.sum.dim_IntList: aten.add.Tensor,
+    aten.mean.dim: aten.add.Tensor,
+    aten.amax.default: aten.maximum.default,
+    aten.amin.default: aten.minimum.default,
+}
+
+RULES: dict[Any, Any] = {
+    aten.sum.dim_IntList: reduction,
+    aten.mean.dim: reduction,
+    aten.amax.default: reduction,
+    aten.amin.default: reduction,
+    aten.layer_norm.default: norm,
+    aten.rms_norm.default: norm,
+    aten.softmax.int: softmax,
+    aten.log_softmax.int: softmax,
+}

@@ -1,0 +1,72 @@
+"""What the compiler knows of a value: static, of one side, or blocks of sides along one axis."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import sympy
+import torch
+from torch import fx
+
+Side = Literal["user", "item"]
+Size: TypeAlias = "int | sympy.Expr"
+Shape: TypeAlias = tuple[Size, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Static:
+    """A parameter or constant: known at build time, the same in both parts."""
+
+    tensor: torch.Tensor
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(self.tensor.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """A value of one side: `node` lives in that side's graph; `shape` is the row-wise one, batch symbol included."""
+
+    side: Side
+    node: fx.Node
+    shape: Shape
+    dtype: torch.dtype
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """A value that is cut along one axis in blocks, each of one side: what `cat` of a user and an item leaves.
+
+    axis: |---- user ----|-- item --|- user -|
+    """
+
+    axis: int
+    parts: tuple[Row, ...]
+
+    @property
+    def sizes(self) -> list[int]:
+        return [int(part.shape[self.axis]) for part in self.parts]
+
+    @property
+    def shape(self) -> Shape:
+        shape = list(self.parts[0].shape)
+        shape[self.axis] = sum(self.sizes)
+        return tuple(shape)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.parts[0].dtype
+
+
+Tensorial = Static | Row | Blocks
+
+
+def resized(shape: Sequence[Size], axis: int, size: Size) -> Shape:
+    """`shape` with another size on `axis`."""
+    return (*shape[:axis], size, *shape[axis + 1 :])
+
+
+def normal_axis(axis: int, rank: int) -> int:
+    """A non-negative axis."""
+    return axis + rank if axis < 0 else axis
