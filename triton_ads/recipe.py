@@ -110,6 +110,7 @@ class Training(_Part):
     learning_rate_dense: float = Field(default=1e-3, gt=0, le=1)
     learning_rate_sparse: float = Field(default=1e-2, gt=0, le=1)
     weight_decay: float = Field(default=1e-4, ge=0, le=1)
+    oov_rate: float = Field(default=0.1, ge=0, lt=1, description="share of training ids shown to the model as OOV")
     max_examples: int | None = Field(default=None, ge=1, description="train on the most recent examples only")
     seed: int = 0
 

@@ -77,8 +77,10 @@ class Examples:
         """
         try:
             split = TimeSplit(**json.loads((folder / "split.json").read_text()))
-            arrays = {
-                name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in cls.names(recipe)
+            arrays: dict[str, NDArray] = {
+                # A plain view: what is gathered from a memmap would be one by type.
+                name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False).view(np.ndarray)
+                for name in cls.names(recipe)
             }
         except (OSError, ValueError, TypeError) as error:
             raise DataError(f"{folder}: no examples of recipe {recipe.name}: {error}") from None

@@ -13,6 +13,7 @@ missing scenario becomes `scenario.default`, and is counted apart from OOV.
 
 # Legend: n examples or candidates, F id columns, S sequences, L ids of all sequences of a user.
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -76,11 +77,9 @@ class FeatureEncoder:
         if recipe.scenario is not None and "context" in sides:
             names = [c.feature for c in columns]
             self._scenario_column = names.index(recipe.scenario.feature)
-            table = str(columns[self._scenario_column].table)
-            self._default_row = int(_scenario_rows(tables, table, [recipe.scenario.default])[0])
-            self._allowed_rows = (
-                _scenario_rows(tables, table, list(recipe.heads.scenarios)) if recipe.heads.by == "scenarios" else None
-            )
+            self._default_row = scenario_rows(recipe, tables, [recipe.scenario.default])[0]
+            heads = scenario_rows(recipe, tables, recipe.heads.scenarios)
+            self._allowed_rows = np.array(heads) if recipe.heads.by == "scenarios" else None
 
     def encode(self, raw_nF: NDArray[np.int64]) -> EncodedFeatures:
         """Rows of the raw ids `int64 [n, F]`, any n.
@@ -106,11 +105,20 @@ class FeatureEncoder:
         return EncodedFeatures(rows_nF, int(np.count_nonzero(rows_nF == OOV)), defaulted)
 
 
-def _scenario_rows(tables: Tables, table: str, scenarios: list[int | str]) -> NDArray[np.int64]:
-    rows = tables.rows(table, np.array([raw_id(s) for s in scenarios], dtype=np.int64))
-    if np.any(rows < FIRST_ROW):
-        unknown = scenarios[int(np.argmax(rows < FIRST_ROW))]
-        raise VocabularyError(f"scenario {unknown!r} is not in the vocabulary of table {table}")
+def scenario_rows(recipe: Recipe, tables: Tables, scenarios: Sequence[int | str]) -> list[int]:
+    """Rows of raw scenarios in the table of the recipe's scenario feature.
+
+    Raises:
+        ValueError: the recipe has no scenario.
+        VocabularyError: a scenario has no row of its own.
+    """
+    if recipe.scenario is None:
+        raise ValueError(f"recipe {recipe.name}: no `scenario`")
+    (table,) = [str(f.table) for f in recipe.features if f.name == recipe.scenario.feature]
+    rows = tables.rows(table, np.array([raw_id(s) for s in scenarios], dtype=np.int64)).tolist()
+    for scenario, row in zip(scenarios, rows, strict=True):
+        if row < FIRST_ROW:
+            raise VocabularyError(f"scenario {scenario!r} is not in the vocabulary of table {table}")
     return rows
 
 

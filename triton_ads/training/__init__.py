@@ -1,1 +1,5 @@
 """Training and its measures."""
+
+from triton_ads.training.train import new_model, train
+
+__all__ = ["new_model", "train"]

@@ -1,0 +1,28 @@
+"""Two optimisers, as in the sources: AdamW for matrices, Adagrad for embedding tables.
+
+The learning rates of the recipe hold for a batch of REFERENCE_BATCH and grow with the batch: a batch of twice the
+size makes half the steps, each twice as long (the linear rule, Goyal et al. 2017).
+"""
+
+import torch
+from torch import nn
+
+from triton_ads.recipe import Training
+
+REFERENCE_BATCH = 512
+
+
+def build_optimisers(model: nn.Module, settings: Training) -> list[torch.optim.Optimizer]:
+    """Optimisers that share out all parameters of `model`; weight decay is for matrices only."""
+    scale = settings.batch_size / REFERENCE_BATCH
+    tables = [module.weight for module in model.modules() if isinstance(module, nn.Embedding)]
+    sparse = {id(table) for table in tables}
+    dense = [p for p in model.parameters() if id(p) not in sparse]
+    matrices, vectors = [p for p in dense if p.ndim >= 2], [p for p in dense if p.ndim < 2]
+    optimisers: list[torch.optim.Optimizer] = []
+    if dense:
+        groups = [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+        optimisers.append(torch.optim.AdamW(groups, lr=settings.learning_rate_dense * scale))
+    if tables:
+        optimisers.append(torch.optim.Adagrad(tables, lr=settings.learning_rate_sparse * scale))
+    return optimisers

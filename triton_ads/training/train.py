@@ -1,0 +1,71 @@
+"""The training stage of the build: one tier, from examples to a checkpoint and its quality."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from triton_ads.data.examples import Examples
+from triton_ads.data.split import Part
+from triton_ads.features.encoder import scenario_rows
+from triton_ads.features.vocabulary import Tables
+from triton_ads.models import build_model
+from triton_ads.models.embedding import Embedding
+from triton_ads.recipe import Recipe
+from triton_ads.training.fit import fit, predict, training_positions
+from triton_ads.training.initialisation import initialise
+from triton_ads.training.measures import quality
+
+
+def train(recipe: Recipe, tier: str, data_folder: Path, folder: Path) -> None:
+    """Train a tier on the training part and measure it on the others. Writes into `folder`:
+
+        checkpoint.pt      state dict of `build_model(recipe, tier, ...)`
+        quality.json       label -> measure -> value, on the test part
+        validation.json    the same on the validation part: what a choice may be based on
+
+    Args:
+        data_folder: what `triton_ads.data.prepare` wrote.
+
+    Raises:
+        DataError, VocabularyError: `data_folder` is incomplete.
+    """
+    examples = Examples.load(recipe, data_folder / "examples")
+    model = new_model(recipe, tier, data_folder)
+    initialise(model, recipe.training.seed)
+    standardise(model.get_submodule("embedding"), examples)
+    fit(model, examples, recipe.training, f"train {tier}")
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.save(model.state_dict(), folder / "checkpoint.pt")
+    write_quality(measure(model, examples, "validation"), folder / "validation.json")
+    write_quality(measure(model, examples, "test"), folder / "quality.json")
+
+
+def new_model(recipe: Recipe, tier: str, data_folder: Path) -> nn.Module:
+    """The tier's model for the vocabularies of `data_folder`, untrained."""
+    tables = Tables.load(recipe, data_folder / "vocabularies")
+    rows = scenario_rows(recipe, tables, recipe.heads.scenarios) if recipe.heads.by == "scenarios" else None
+    return build_model(recipe, tier, tables.table_rows, rows)
+
+
+def standardise(embedding: nn.Module, examples: Examples) -> None:
+    """Give the dense projections mean and standard deviation of the training examples, of nothing later."""
+    assert isinstance(embedding, Embedding)
+    positions = training_positions(examples, examples.recipe.training)
+    for name, projection in (("user_dense", embedding.user_dense), ("item_dense", embedding.item_dense)):
+        if projection is not None:
+            values = examples.arrays[name][positions].astype(np.float64)
+            mean, std = (torch.from_numpy(v.astype(np.float32)) for v in (values.mean(axis=0), values.std(axis=0)))
+            projection.standardise(mean, std)
+
+
+def measure(model: nn.Module, examples: Examples, part: Part) -> dict[str, dict[str, float]]:
+    """Quality of `model` on a part of the split."""
+    positions = examples.part(part)
+    return quality(examples.recipe.labels, examples.arrays["labels"][positions], predict(model, examples, positions))
+
+
+def write_quality(found: dict[str, dict[str, float]], path: Path) -> None:
+    path.write_text(json.dumps(found, indent=1) + "\n")
