@@ -210,7 +210,7 @@ def _user_graph(recipe: Recipe, tier: str, path: Path) -> None:
     d_B1 = graph.op("MatMul", "user_dense", graph.constant(USER_DENSE_D[:, None]))
     parts = [graph.op("Add", u_BW, m_BW), d_B1] if tier == "standard" else [u_BW, m_BW, d_B1]
     graph.op("Concat", *parts, output="state", axis=1)
-    inputs = {
+    inputs: dict[str, tuple[int, Sequence[Any]]] = {
         "user_ids": (TensorProto.INT64, ["B", len(columns)]),
         "user_dense": (TensorProto.FLOAT, ["B", len(USER_DENSE_D)]),
         "sequence_ids": (TensorProto.INT64, ["B", recipe.sequence_width]),
@@ -234,7 +234,7 @@ def _item_graph(recipe: Recipe, tier: str, path: Path) -> None:
     logits = graph.op("Add", logits, d_C11)
     logits = graph.op("Add", logits, graph.op("MatMul", "item_dense", graph.constant(ITEM_DENSE_DK)))
     graph.op("Sigmoid", logits, output="scores")
-    inputs = {
+    inputs: dict[str, tuple[int, Sequence[Any]]] = {
         "state": (TensorProto.FLOAT, ["B", _state_size(tier)]),
         "user_of_tile": (TensorProto.INT64, ["C"]),
         "item_ids": (TensorProto.INT64, ["C", "P", len(columns)]),

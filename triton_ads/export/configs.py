@@ -1,0 +1,138 @@
+"""The Triton configurations of a recipe: three Python models and the ensemble `rank` that chains them.
+
+The tensors are those of docs/wire.md, and tests/test_wire.py holds the two together. Every input of a request has
+Triton's batch as its first dimension, which is always 1: Triton asks for the same batch on every input, and a request
+is one user with many candidates. Candidates lie on an axis of their own, free in length, so `allow_ragged_batch` must
+be set for requests of different lengths to be grouped (on the composing models: Triton ignores it on an ensemble).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from google.protobuf import text_format
+from tritonclient.grpc import model_config_pb2 as pb
+
+from triton_ads.recipe import Recipe
+
+ROUTER, ENCODER, SCORER, ENSEMBLE = "router", "user_encoder", "item_scorer", "rank"
+MODELS = (ROUTER, ENCODER, SCORER)
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One input or output. `dims` are without Triton's batch; -1 is any length."""
+
+    name: str
+    dtype: str  # as in docs/wire.md: INT64, FP32, ...
+    dims: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Wire:
+    """The inputs and outputs of one model."""
+
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+
+def wire(recipe: Recipe) -> dict[str, Wire]:
+    """Inputs and outputs of the three models and the ensemble, by model name."""
+    label_count = len(recipe.labels)
+    client = {
+        "user_id": Tensor("user_id", "INT64", (1,)),
+        "user_features": Tensor("user_features", "INT64", (-1,)),
+        "user_dense": Tensor("user_dense", "FP32", (-1,)),
+        "sequence_lengths": Tensor("sequence_lengths", "INT32", (-1,)),
+        "sequences": Tensor("sequences", "INT64", (-1,)),
+        "context_features": Tensor("context_features", "INT64", (-1,)),
+        "context_dense": Tensor("context_dense", "FP32", (-1,)),
+        "candidates": Tensor("candidates", "INT64", (-1,)),
+        "item_features": Tensor("item_features", "INT64", (-1,)),
+        "item_dense": Tensor("item_dense", "FP32", (-1,)),
+        "deadline_us": Tensor("deadline_us", "INT64", (1,)),
+        "insisted_tier": Tensor("insisted_tier", "BYTES", (1,)),
+    }
+    items = ("item_features", "item_dense")
+    encoded = (
+        _fixed("user_rows", "INT64", len(recipe.id_columns("user", "context"))),
+        _fixed("user_floats", "FP32", len(recipe.dense_columns("user", "context"))),
+        _fixed("sequence_rows", "INT64", recipe.sequence_width),
+    )
+    route, state = Tensor("route", "INT64", (3,)), Tensor("state", "FP32", (-1,))
+    chosen = (Tensor("tier", "BYTES", (1,)), Tensor("reason", "BYTES", (1,)))
+    ranking = (
+        Tensor("ranked_ids", "INT64", (-1,)),
+        Tensor("scores", "FP32", (-1, label_count)),
+        Tensor("positions", "INT32", (-1,)),
+        Tensor("release", "BYTES", (1,)),
+    )
+    return {
+        ROUTER: Wire(tuple(t for name, t in client.items() if name not in items), (*encoded, route, *chosen)),
+        ENCODER: Wire((*encoded, route), (state,)),
+        SCORER: Wire((client["candidates"], *(client[name] for name in items), route, state), ranking),
+        ENSEMBLE: Wire(tuple(client.values()), (*ranking[:3], *chosen, ranking[3])),
+    }
+
+
+def _fixed(name: str, dtype: str, length: int) -> Tensor:
+    """A tensor of a length that the recipe fixes. Triton refuses a dimension of 0 in a config, but not on the wire."""
+    return Tensor(name, dtype, (length or -1,))
+
+
+def render_configs(recipe: Recipe) -> dict[str, str]:
+    """The text of every config.pbtxt, by model name. Equal recipes give equal text."""
+    wires = wire(recipe)
+    configs = {name: _model(name, wires[name], recipe) for name in MODELS}
+    configs[ENSEMBLE] = _ensemble(wires, recipe)
+    head = f"# Rendered from the recipe `{recipe.name}` by triton_ads/export/configs.py. Change the recipe, not this.\n"
+    return {name: head + text_format.MessageToString(config) for name, config in configs.items()}
+
+
+def _model(name: str, tensors: Wire, recipe: Recipe) -> pb.ModelConfig:
+    serving = recipe.serving
+    return pb.ModelConfig(
+        name=name,
+        backend="python",
+        max_batch_size=serving.max_batch_requests,
+        input=[_input(t, ragged=True) for t in tensors.inputs],
+        output=_outputs(tensors.outputs),
+        instance_group=[pb.ModelInstanceGroup(kind=pb.ModelInstanceGroup.KIND_CPU, count=serving.instances)],
+        dynamic_batching=pb.ModelDynamicBatching(max_queue_delay_microseconds=serving.queue_delay_us),
+    )
+
+
+def _ensemble(wires: dict[str, Wire], recipe: Recipe) -> pb.ModelConfig:
+    steps = [
+        pb.ModelEnsembling.Step(
+            model_name=name,
+            model_version=-1,
+            input_map={t.name: t.name for t in wires[name].inputs},
+            output_map={t.name: t.name for t in wires[name].outputs},
+        )
+        for name in MODELS
+    ]
+    return pb.ModelConfig(
+        name=ENSEMBLE,
+        platform="ensemble",
+        max_batch_size=recipe.serving.max_batch_requests,
+        input=[_input(t, ragged=False) for t in wires[ENSEMBLE].inputs],
+        output=_outputs(wires[ENSEMBLE].outputs),
+        ensemble_scheduling=pb.ModelEnsembling(step=steps),
+    )
+
+
+def _input(tensor: Tensor, *, ragged: bool) -> pb.ModelInput:
+    return pb.ModelInput(
+        name=tensor.name,
+        data_type=_dtype(tensor),
+        dims=tensor.dims,
+        allow_ragged_batch=ragged and -1 in tensor.dims,
+    )
+
+
+def _outputs(tensors: Sequence[Tensor]) -> list[pb.ModelOutput]:
+    return [pb.ModelOutput(name=t.name, data_type=_dtype(t), dims=t.dims) for t in tensors]
+
+
+def _dtype(tensor: Tensor) -> int:
+    return pb.DataType.Value("TYPE_STRING" if tensor.dtype == "BYTES" else f"TYPE_{tensor.dtype}")

@@ -1,0 +1,33 @@
+"""Checks of one request's tensors; each names the tensor, what was found and what is allowed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triton_ads.serving.errors import Cause, RequestError
+
+#: The tensors of one request by name, as Triton delivers them: the first dimension is the batch and always 1.
+Tensors = Mapping[str, NDArray[Any]]
+
+
+def check_length(name: str, array: NDArray[Any], *allowed: int) -> None:
+    """Refuse an array whose length is none of `allowed`."""
+    if len(array) not in allowed:
+        lengths = " or ".join(str(n) for n in sorted(set(allowed)))
+        raise RequestError(Cause.WRONG_LENGTH, f"{name}: length {len(array)} found, {lengths} allowed")
+
+
+def check_finite(name: str, array: NDArray[np.float32]) -> None:
+    """Refuse NaN and infinite values."""
+    finite = np.isfinite(array)
+    if not finite.all():
+        at = int(finite.argmin())
+        raise RequestError(Cause.NOT_FINITE, f"{name}: {array[at]} found at position {at}, finite values allowed")
+
+
+def check_deadline(deadline_us: int, now_us: int) -> None:
+    """Refuse a request whose answer is already worthless."""
+    if now_us > deadline_us:
+        raise RequestError(Cause.DEADLINE, f"deadline exceeded: it passed {(now_us - deadline_us) / 1000:.1f} ms ago")

@@ -1,0 +1,24 @@
+"""Why one request gets an error: the cause, which is counted, and a message, which the client reads."""
+
+from enum import StrEnum
+
+
+class Cause(StrEnum):
+    """The `cause` label of the metric `triton_ads_refused_total`."""
+
+    TOO_MANY_CANDIDATES = "too_many_candidates"
+    WRONG_LENGTH = "wrong_length"
+    NOT_FINITE = "not_finite"
+    UNKNOWN_TIER = "unknown_tier"
+    DEADLINE = "deadline_exceeded"
+    OTHER_RELEASE = "other_release"
+    CANCELLED = "cancelled"
+    INTERNAL = "internal"
+
+
+class RequestError(Exception):
+    """A request that is answered with an error. It never concerns the other requests of its batch."""
+
+    def __init__(self, cause: Cause, message: str) -> None:
+        super().__init__(message)
+        self.cause = cause

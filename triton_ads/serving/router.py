@@ -1,0 +1,111 @@
+"""Which tier answers a request, and why: a pure function.
+
+The rules in their order; the first that applies decides:
+
+    insisted          the request names a tier
+    only_tier         the recipe has no high tier, or it is the default one
+    no_candidates     there is nothing to score                                      -> default
+    short_history     fewer events than router.min_history: little to attend to      -> default
+    many_candidates   more than router.max_candidates                                -> default
+    deadline          the high tier would not be done in time                        -> default
+    budget            router.high_candidates_per_second is used up                   -> default
+    worthwhile        none of these                                                  -> high
+
+Under pressure the answer gets simpler, not late.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from triton_ads.manifest import CostModel
+from triton_ads.recipe import Recipe
+
+
+class Reason(StrEnum):
+    """The output `reason`, and the label `reason` of the metric `triton_ads_tier_choices_total`."""
+
+    INSISTED = "insisted"
+    ONLY_TIER = "only_tier"
+    NO_CANDIDATES = "no_candidates"
+    SHORT_HISTORY = "short_history"
+    MANY_CANDIDATES = "many_candidates"
+    DEADLINE = "deadline"
+    BUDGET = "budget"
+    WORTHWHILE = "worthwhile"
+
+
+#: The time left must be this many times the time that the tier takes by itself: there are queues before it, and its
+#: cost was measured on the machine that built it.
+MARGIN = 2.0
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What the decision needs of a release."""
+
+    default_tier: str
+    high_tier: str | None
+    min_history: int
+    max_candidates: int
+    tile: int
+    high_cost: CostModel | None
+
+    @classmethod
+    def of(cls, recipe: Recipe, costs: dict[str, CostModel]) -> "Policy":
+        router = recipe.router
+        high = router.high_tier if router.high_tier != router.default_tier else None
+        return cls(
+            router.default_tier,
+            high,
+            router.min_history,
+            router.max_candidates,
+            recipe.serving.tile,
+            costs[high] if high else None,
+        )
+
+    def high_ms(self, candidates: int) -> float:
+        """Time that the high tier takes for a request by itself, by the manifest's cost model."""
+        cost = self.high_cost
+        return cost.user_ms + cost.fixed_ms + cost.tile_ms * -(-candidates // self.tile) if cost else 0.0
+
+
+@dataclass(frozen=True)
+class Decision:
+    tier: str
+    reason: Reason
+
+
+def decide(
+    policy: Policy,
+    *,
+    history: int,
+    candidates: int,
+    left_ms: float,
+    ahead_ms: float,
+    budget: float,
+    insisted: str | None,
+) -> Decision:
+    """Choose the tier of one request.
+
+    Args:
+        history: events known of the user.
+        left_ms: time until the deadline.
+        ahead_ms: time that the high tier needs for the requests of this batch that were given to it before.
+        budget: candidates that the high tier may still score.
+        insisted: a tier of the recipe that the request insists on; None: it does not.
+    """
+    if insisted is not None:
+        return Decision(insisted, Reason.INSISTED)
+    if policy.high_tier is None:
+        return Decision(policy.default_tier, Reason.ONLY_TIER)
+    if candidates == 0:
+        return Decision(policy.default_tier, Reason.NO_CANDIDATES)
+    if history < policy.min_history:
+        return Decision(policy.default_tier, Reason.SHORT_HISTORY)
+    if candidates > policy.max_candidates:
+        return Decision(policy.default_tier, Reason.MANY_CANDIDATES)
+    if left_ms < MARGIN * (ahead_ms + policy.high_ms(candidates)):
+        return Decision(policy.default_tier, Reason.DEADLINE)
+    if budget < candidates:
+        return Decision(policy.default_tier, Reason.BUDGET)
+    return Decision(policy.high_tier, Reason.WORTHWHILE)

@@ -1,0 +1,109 @@
+"""The model `router`: who the user is, which tier answers, and until when."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from triton_ads.serving import counters as count
+from triton_ads.serving.budget import Budget
+from triton_ads.serving.checks import Tensors
+from triton_ads.serving.counters import Counters
+from triton_ads.serving.errors import Cause, RequestError
+from triton_ads.serving.release import Release
+from triton_ads.serving.router import Policy, Reason, decide
+from triton_ads.serving.service import Outputs, Route, now_us
+from triton_ads.serving.store import UserStore
+from triton_ads.serving.triton_model import TritonModel
+from triton_ads.serving.users import EncodedUser, UserEncoder
+
+
+@dataclass(frozen=True)
+class RouterRequest:
+    user: EncodedUser
+    candidates: int
+    deadline_us: int
+    insisted: str | None
+
+
+class Router:
+    """Looks the user up, chooses the tier, stamps the deadline.
+
+    Args:
+        now: unix time in microseconds; its differences also fill the budget of the high tier.
+    """
+
+    def __init__(self, release: Release, counters: Counters, now: Callable[[], int] = now_us) -> None:
+        recipe = release.recipe
+        self._counters, self._now, self._release = counters, now, release
+        store = UserStore(release.folder / "store" / "users", recipe)
+        self._users = UserEncoder(recipe, release.tables(), store, counters)
+        self._policy = Policy.of(recipe, {tier: part.cost for tier, part in release.manifest.tiers.items()})
+        # Instances are processes that know nothing of each other: each has its share.
+        rate = recipe.router.high_candidates_per_second / recipe.serving.instances
+        self._budget = Budget(rate, lambda: now() / 1e6)
+        self._tier_index = {tier: i for i, tier in enumerate(release.tiers)}
+
+    def parse(self, tensors: Tensors) -> RouterRequest:
+        serving = self._release.recipe.serving
+        candidates = tensors["candidates"].shape[1]
+        if candidates > serving.max_candidates:
+            raise RequestError(
+                Cause.TOO_MANY_CANDIDATES,
+                f"candidates: {candidates} found, at most {serving.max_candidates} allowed (serving.max_candidates)",
+            )
+        deadline_us = int(tensors["deadline_us"][0, 0]) or self._now() + serving.deadline_ms * 1000
+        insisted = self._insisted(tensors["insisted_tier"][0, 0])
+        return RouterRequest(self._users.encode(tensors), candidates, deadline_us, insisted)
+
+    def _insisted(self, name: bytes) -> str | None:
+        tier = name.decode(errors="replace")
+        if tier and tier not in self._tier_index:
+            raise RequestError(
+                Cause.UNKNOWN_TIER, f"insisted_tier: {tier!r} found, {', '.join(self._tier_index)} or empty allowed"
+            )
+        return tier or None
+
+    def group(self, request: RouterRequest) -> int:
+        return 0
+
+    def answer(self, requests: Sequence[RouterRequest]) -> list[Outputs | RequestError]:
+        now, ahead_ms = self._now(), 0.0
+        answers: list[Outputs | RequestError] = []
+        for request in requests:
+            decision = decide(
+                self._policy,
+                history=request.user.history,
+                candidates=request.candidates,
+                left_ms=(request.deadline_us - now) / 1000,
+                ahead_ms=ahead_ms,
+                budget=self._budget.left(),
+                insisted=request.insisted,
+            )
+            if decision.tier == self._policy.high_tier:
+                self._budget.spend(request.candidates)
+                ahead_ms += self._policy.high_ms(request.candidates)
+            self._counters.add(count.CHOICES, decision.tier, decision.reason)
+            answers.append(self._outputs(request, decision.tier, decision.reason))
+        return answers
+
+    def _outputs(self, request: RouterRequest, tier: str, reason: Reason) -> Outputs:
+        return {
+            "user_rows": request.user.rows_1F,
+            "user_floats": request.user.floats_1D,
+            "sequence_rows": request.user.sequences_1L,
+            "route": Route(self._tier_index[tier], request.deadline_us, self._release.number).tensor(),
+            "tier": np.array([[tier.encode()]], np.object_),
+            "reason": np.array([[reason.encode()]], np.object_),
+        }
+
+    def warm_up(self) -> None:
+        """Nothing: a look-up is as quick the first time, up to a page fault."""
+
+
+class RouterModel(TritonModel):
+    """What Triton loads. The router verifies the whole release, the others only what they read themselves."""
+
+    def build(self, folder: Path, counters: Counters) -> Router:
+        return Router(Release.open(folder), counters)

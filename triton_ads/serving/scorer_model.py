@@ -1,0 +1,111 @@
+"""The model `item_scorer`: all candidates of all requests of a batch, ranked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triton_ads.serving import counters as count
+from triton_ads.serving.checks import Tensors, check_finite, check_length
+from triton_ads.serving.counters import Counters
+from triton_ads.serving.engines import OnnxEngine
+from triton_ads.serving.errors import Cause, RequestError
+from triton_ads.serving.items import ItemEncoder
+from triton_ads.serving.mixed_batch import TierScorer
+from triton_ads.serving.release import Release
+from triton_ads.serving.service import Outputs, Route, tier_order
+from triton_ads.serving.state import StateFormat
+from triton_ads.serving.store import ItemStore
+from triton_ads.serving.triton_model import TritonModel
+
+# N candidates of a request, M of all requests of a group, F id columns, D dense columns, Z floats of state, K labels
+
+
+@dataclass(frozen=True)
+class ScorerRequest:
+    route: Route
+    state_Z: NDArray[np.float32]  # without header
+    candidates_N: NDArray[np.int64]
+    item_features: NDArray[np.int64]  # N x F, or none
+    item_dense: NDArray[np.float32]  # N x D, or none
+
+    @property
+    def deadline_us(self) -> int:
+        return self.route.deadline_us
+
+
+class ItemScorer:
+    """Scores and ranks candidates; requests of a batch that go to the same tier share runs."""
+
+    def __init__(self, release: Release, counters: Counters) -> None:
+        recipe = release.recipe
+        self._counters, self._release = counters, release
+        store = ItemStore(release.folder / "store" / "items", recipe)
+        self._items = ItemEncoder(recipe, release.tables(), store, counters)
+        self._rank_label = recipe.labels.index(recipe.rank_label)
+        self._release_name = np.array([[release.manifest.release.encode()]], np.object_)
+        sizes = [release.manifest.tiers[tier].state_size for tier in release.tiers]
+        self._states = [StateFormat(release.manifest.release, size) for size in sizes]
+        self._tiers = [
+            TierScorer(tier, OnnxEngine(release.graph(tier, "item"), recipe.serving.threads), recipe, size, counters)
+            for tier, size in zip(release.tiers, sizes, strict=True)
+        ]
+
+    def parse(self, tensors: Tensors) -> ScorerRequest:
+        route = Route.read(tensors, self._release)
+        candidates_N, limit = tensors["candidates"][0], self._release.recipe.serving.max_candidates
+        if len(candidates_N) > limit:
+            raise RequestError(
+                Cause.TOO_MANY_CANDIDATES, f"candidates: {len(candidates_N)} found, at most {limit} allowed"
+            )
+        item_features, item_dense = tensors["item_features"][0], tensors["item_dense"][0]
+        check_length("item_features", item_features, 0, len(candidates_N) * self._items.id_columns)
+        check_length("item_dense", item_dense, 0, len(candidates_N) * self._items.dense_columns)
+        if len(item_dense):
+            check_finite("item_dense", item_dense)
+        state_Z = self._states[route.tier].values(tensors["state"][0])
+        return ScorerRequest(route, state_Z, candidates_N, item_features, item_dense)
+
+    def group(self, request: ScorerRequest) -> int:
+        return tier_order(self._release, request.route.tier)
+
+    def answer(self, requests: Sequence[ScorerRequest]) -> list[Outputs | RequestError]:
+        tier = requests[0].route.tier
+        self._counters.add(count.GROUPS, self._release.tiers[tier])
+        self._counters.add(count.GROUPED, self._release.tiers[tier], amount=len(requests))
+        # A request without candidates has no tile; the others are scored as if it were not there.
+        asked = [r for r in requests if len(r.candidates_N)]
+        scores_MK = np.empty((0, len(self._release.recipe.labels)), np.float32)
+        if asked:
+            item_ids_MF, item_dense_MD = self._items.encode(asked)
+            lengths = [len(r.candidates_N) for r in asked]
+            scores_MK = self._tiers[tier].score([r.state_Z for r in asked], lengths, item_ids_MF, item_dense_MD)
+        answers: list[Outputs | RequestError] = []
+        end = 0
+        for request in requests:
+            start, end = end, end + len(request.candidates_N)
+            answers.append(self._ranked(request, scores_MK[start:end]))
+        return answers
+
+    def _ranked(self, request: ScorerRequest, scores_NK: NDArray[np.float32]) -> Outputs:
+        """Best first by the recipe's label; the sort is stable, so ties keep the request's order."""
+        order_N = np.argsort(-scores_NK[:, self._rank_label], kind="stable")
+        return {
+            "ranked_ids": request.candidates_N[order_N][None],
+            "scores": scores_NK[order_N][None],
+            "positions": order_N.astype(np.int32)[None],
+            "release": self._release_name,
+        }
+
+    def warm_up(self) -> None:
+        for tier in self._tiers:
+            tier.warm_up()
+
+
+class ScorerModel(TritonModel):
+    """What Triton loads."""
+
+    def build(self, folder: Path, counters: Counters) -> ItemScorer:
+        return ItemScorer(Release.open(folder, "tiers", "vocabularies", "store/items"), counters)
