@@ -7,6 +7,7 @@ import torch
 from torch import fx, nn
 
 from triton_ads.split.errors import SplitError
+from triton_ads.split.positional import Positional
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,9 @@ def capture(module: nn.Module, example_inputs: dict[str, torch.Tensor]) -> Captu
     batch = torch.export.Dim("M", min=1, max=2**31 - 1)
     try:
         exported = torch.export.export(
-            module, (), kwargs=example_inputs, dynamic_shapes={name: {0: batch} for name in example_inputs}
+            Positional(module, list(example_inputs)),
+            tuple(example_inputs.values()),
+            dynamic_shapes=(tuple({0: batch} for _ in example_inputs),),
         ).run_decompositions({})  # an empty table: functional, but nothing decomposed
     except Exception as error:  # torch.export raises many types; each means the same here
         raise SplitError(f"the model cannot be exported with a free batch axis: {error}") from error
@@ -63,4 +66,4 @@ def capture(module: nn.Module, example_inputs: dict[str, torch.Tensor]) -> Captu
     by_name = {node.name: node for node in exported.graph.nodes if node.op == "placeholder"}
     first = next(iter(placeholders.values()))
     symbol = by_name[str(first)].meta["val"].shape[0].node.expr
-    return Captured(exported.graph, symbol, statics, {str(p): name for name, p in placeholders.items()})
+    return Captured(exported.graph, symbol, statics, {name: str(p) for name, p in placeholders.items()})

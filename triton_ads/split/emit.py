@@ -7,8 +7,9 @@ By row      the user's value is copied for every row. Always right, never shared
 
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import sympy
@@ -152,12 +153,20 @@ class Emitter:
             return type(value)(self.argument(side, item) for item in value)
         return value
 
-    def emit(self, side: Side, target: Any, *args: Any, shape: Shape, dtype: torch.dtype, **kwargs: Any) -> Row:
-        """One operator on values of one side."""
+    def emit(
+        self,
+        side: Side,
+        target: Any,
+        *args: Any,
+        shape: Shape,
+        dtype: torch.dtype,
+        keywords: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Row:
+        """One operator on values of one side; `shape` and `dtype` are the result's, `keywords` the operator's."""
         part = self.user if side == "user" else self.item
         arguments = [self.argument(side, value) for value in args]
-        keywords = {key: self.argument(side, value) for key, value in kwargs.items()}
-        return Row(side, noted(part.call(target, *arguments, **keywords), shape, dtype), shape, dtype)
+        named = {key: self.argument(side, value) for key, value in keywords.items()}
+        return Row(side, noted(part.call(target, *arguments, **named), shape, dtype), shape, dtype)
 
     def join(self, parts: Sequence[Row], axis: int) -> Row:
         """Concatenate values of one side."""

@@ -115,8 +115,8 @@ class _Propagation:
         value = node.meta["val"]
         if isinstance(value, torch.Tensor):
             shape, dtype = _shape(value), value.dtype
-            return self.emit.emit(side, node.target, *args, shape=shape, dtype=dtype, **kwargs)
-        many = self.emit.emit(side, node.target, *args, shape=(), dtype=torch.float32, **kwargs).node
+            return self.emit.emit(side, node.target, *args, shape=shape, dtype=dtype, keywords=kwargs)
+        many = self.emit.emit(side, node.target, *args, shape=(), dtype=torch.float32, keywords=kwargs).node
         part = self.emit.user if side == "user" else self.emit.item
         outputs = []
         for index, tensor in enumerate(value):

@@ -66,11 +66,11 @@ def _unblocked(
     rows = [value for value in args if isinstance(value, Row)]
     sides = {row.side for row in rows}
     if len(sides) == 1:
-        return emit.emit(rows[0].side, target, *args, shape=shape, dtype=dtype, **kwargs)
+        return emit.emit(rows[0].side, target, *args, shape=shape, dtype=dtype, keywords=kwargs)
     axes = {None if (a := emit.batch_axis(row)) is None else a + len(shape) - len(row.shape) for row in rows}
     if len(axes) != 1 or None in axes:
         whole = [emit.as_item(value) if isinstance(value, Row) else value for value in args]
-        return emit.emit("item", target, *whole, shape=shape, dtype=dtype, **kwargs)
+        return emit.emit("item", target, *whole, shape=shape, dtype=dtype, keywords=kwargs)
     return _by_tile(emit, target, args, kwargs, shape, dtype)
 
 
