@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-#: Added to the score of padding. exp(-1e4) is 0 in every precision, and -1e4 itself fits FP16 (-3.4e38 does not).
+#: The score of padding. exp(-1e4 - score) is 0 in every precision, and -1e4 itself fits FP16 (-3.4e38 does not).
 MASKED = -1e4
 
 
@@ -22,7 +22,6 @@ def attend(query_MD: Tensor, history_MTD: Tensor, valid_MT: Tensor, temperature:
     """
     scores_M1T = torch.matmul(query_MD.unsqueeze(1), history_MTD.transpose(1, 2))
     scores_M1T = scores_M1T * (1 / (math.sqrt(query_MD.shape[1]) * temperature))
-    bias_MT = torch.where(valid_MT, 0.0, MASKED)
-    weights_M1T = torch.softmax(scores_M1T + bias_MT.unsqueeze(1), dim=-1)
+    weights_M1T = torch.softmax(torch.where(valid_MT.unsqueeze(1), scores_M1T, MASKED), dim=-1)
     read_MD = torch.matmul(weights_M1T, history_MTD).squeeze(1)
     return read_MD * valid_MT.any(dim=1, keepdim=True).to(read_MD.dtype)

@@ -29,7 +29,7 @@ class WukongConfig(ModelConfig):
     """Settings of a `wukong` tier. The paper's own sizes are token_dim 128, 8 or 16 tokens a block, rank 24."""
 
     token_dim: int = Field(default=64, ge=1, le=4096, description="floats of a token")
-    layers: int = Field(default=2, ge=1, le=64)
+    layers: int = Field(default=2, ge=1, le=64, description="layers of factorization machines")
     fm_tokens: int = Field(default=8, ge=1, le=256, description="n_F, tokens made by the factorization machine")
     linear_tokens: int = Field(default=8, ge=1, le=256, description="n_L, tokens made by the linear compression")
     rank: int = Field(default=16, ge=1, le=1024, description="k of the optimised factorization machine")
