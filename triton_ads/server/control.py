@@ -1,0 +1,86 @@
+"""Triton's control over HTTP: health, the repository's index, load and unload. Standard library only."""
+
+import http.client
+import json
+from dataclasses import dataclass
+from typing import Any
+
+
+class ControlError(RuntimeError):
+    """Triton refused, or did not answer in time."""
+
+
+@dataclass(frozen=True)
+class ModelState:
+    """One version of one model in the repository's index."""
+
+    model: str
+    version: str  # "" for a model that was never loaded
+    state: str  # READY, LOADING, UNLOADING, UNAVAILABLE or ""
+    reason: str
+
+    @property
+    def ready(self) -> bool:
+        return self.state == "READY"
+
+
+class TritonControl:
+    """Short requests to one server, a connection each; for a launcher, not for traffic."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url  # host:port
+
+    def live(self, timeout_s: float = 1.0) -> bool:
+        try:
+            self._call("GET", "/v2/health/live", timeout_s)
+        except ControlError:
+            return False
+        return True
+
+    def index(self, timeout_s: float = 2.0) -> list[ModelState]:
+        """Every model of the repository.
+
+        Raises:
+            ControlError: no answer.
+        """
+        answer = json.loads(self._call("POST", "/v2/repository/index", timeout_s))
+        return [
+            ModelState(m["name"], m.get("version", ""), m.get("state", ""), m.get("reason", "").strip()) for m in answer
+        ]
+
+    def load(self, model: str, timeout_s: float) -> None:
+        """Load a model, or load it again if its files have changed; returns when it is ready.
+
+        Raises:
+            ControlError: it cannot be loaded, or not in time.
+        """
+        self._call("POST", f"/v2/repository/models/{model}/load", timeout_s, {})
+
+    def unload(self, model: str, timeout_s: float) -> None:
+        """Unload a model; returns before it is gone.
+
+        Raises:
+            ControlError: no answer.
+        """
+        self._call("POST", f"/v2/repository/models/{model}/unload", timeout_s, {})
+
+    def _call(self, method: str, path: str, timeout_s: float, body: Any = None) -> bytes:
+        connection = http.client.HTTPConnection(self.url, timeout=timeout_s)
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body))
+            response = connection.getresponse()
+            answer = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise ControlError(f"{method} {path}: {error or type(error).__name__}") from None
+        finally:
+            connection.close()
+        if response.status != 200:
+            raise ControlError(f"{method} {path}: status {response.status}: {_error_text(answer)}")
+        return answer
+
+
+def _error_text(answer: bytes) -> str:
+    try:
+        return str(json.loads(answer)["error"])
+    except (ValueError, KeyError, TypeError):
+        return answer.decode(errors="replace")
