@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triton_ads.client.errors import RankError, RankTimeoutError, ServerUnavailableError
+from triton_ads.client.request import DATATYPES
 
 Tensors = Mapping[str, NDArray[Any]]
 
@@ -73,7 +74,7 @@ class GrpcTransport:
         if status == "DEADLINE_EXCEEDED":
             return RankTimeoutError(f"no answer from {self._url} within {timeout_s * 1000:.0f} ms", status)
         if status == "UNAVAILABLE" and _NOT_SERVED not in message:
-            return ServerUnavailableError(f"no server answers gRPC at {self._url}: {message}", status)
+            return ServerUnavailableError(f"no server answers gRPC at {self._url}: {message.splitlines()[0]}", status)
         if status == "UNAVAILABLE":
             return ServerUnavailableError(message, status)
         return RankError(message, status)
@@ -156,11 +157,8 @@ def _http_error(status: int, answer: bytes) -> RankError:
     return kind(message, str(status))
 
 
-_DTYPES = {"int64": "INT64", "int32": "INT32", "float32": "FP32", "float64": "FP64", "object": "BYTES"}
-
-
 def _input(kind: Any, name: str, array: NDArray[Any]) -> Any:
-    tensor = kind(name, list(array.shape), _DTYPES[array.dtype.name])
+    tensor = kind(name, list(array.shape), DATATYPES[array.dtype.name])
     tensor.set_data_from_numpy(array)
     return tensor
 

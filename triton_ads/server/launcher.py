@@ -169,6 +169,8 @@ class ServerProcess:
                 _log.error("model %s cannot be loaded: %s", model, reason)
             elif record.matters:
                 _log.log(logging.WARNING if record.level == "W" else logging.ERROR, "Triton: %s", record.text)
+            elif record.text:
+                _log.debug("Triton: %s", record.text)
 
     def _start_once(self) -> None:
         options = self.options

@@ -18,6 +18,7 @@ _OPENED = re.compile(r"^Started (\S+)")
 _NOISE = (
     "CudaDriverHelper has not been initialized",
     "unable to create stream",
+    "failed to allocate pinned system memory",
     "Unable to allocate pinned system memory",
     "Failed to initialize NVML",
     "DCGM unable to start",
@@ -29,14 +30,17 @@ _NOISE = (
 
 @dataclass(frozen=True)
 class Record:
-    """One record of the log: level I, W, E or F, and its text with escapes resolved."""
+    """One record of the log: level I, W, E or F, and its text with escapes resolved.
+
+    The level is "" for a line that is no record of Triton's: a table, or what a model printed.
+    """
 
     level: str
     text: str
 
     @property
     def matters(self) -> bool:
-        return self.level != "I" and not any(noise in self.text for noise in _NOISE)
+        return self.level not in ("I", "") and not any(noise in self.text for noise in _NOISE)
 
     @property
     def loaded(self) -> str | None:
@@ -57,11 +61,11 @@ class Record:
         return next(((m.group(1), m.group(2).strip()) for m in matches if m), None)
 
 
-def parse_record(line: str) -> Record | None:
-    """None for a line that is no record of Triton's: a table, or what a model printed."""
+def parse_record(line: str) -> Record:
+    """Read one line of the log."""
     match = _RECORD.match(line)
     if match is None:
-        return None
+        return Record("", line.rstrip())
     level, _, text = match.groups()
     return Record(level, text.replace("\\n", "\n").replace('\\"', '"').strip())
 
@@ -75,7 +79,7 @@ class LogReader:
         self._rest = b""
 
     def read(self) -> list[Record]:
-        """New complete records; a missing file reads as empty."""
+        """New complete lines; a missing file reads as empty."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self._offset)
@@ -84,8 +88,7 @@ class LogReader:
             return []
         self._offset += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
-        records = (parse_record(line.decode(errors="replace")) for line in lines)
-        return [record for record in records if record is not None]
+        return [parse_record(line.decode(errors="replace")) for line in lines]
 
 
 def last_lines(path: Path, count: int) -> list[str]:

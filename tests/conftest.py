@@ -1,0 +1,60 @@
+"""Fixtures that every folder of tests shares. A test that uses `server` is marked `server` by itself."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.tiny_release import tiny_recipe, write_tiny_release
+from triton_ads.client import RankClient
+from triton_ads.export.repository import write_repository
+from triton_ads.recipe import Recipe
+from triton_ads.server import TritonServer
+
+MAX_CANDIDATES = 1000
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "server" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.server)
+
+
+@pytest.fixture(scope="session")
+def recipe() -> Recipe:
+    """The tiny recipe, with room for 1,000 candidates."""
+    return tiny_recipe(max_candidates=MAX_CANDIDATES)
+
+
+@pytest.fixture(scope="session")
+def repository(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model repository on the tiny release; read only."""
+    folder = tmp_path_factory.mktemp("tiny")
+    write_repository(write_tiny_release(folder / "release", recipe), folder / "repository")
+    return folder / "repository"
+
+
+@pytest.fixture(scope="session")
+def server(repository: Path) -> Iterator[TritonServer]:
+    """One real Triton for all tests that leave it as it is; who kills something starts another."""
+    with TritonServer(repository) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def grpc(server: TritonServer) -> Iterator[RankClient]:
+    with RankClient(server.grpc_url, "grpc", timeout_s=30, labels=("cvr", "dcvr")) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def http(server: TritonServer) -> Iterator[RankClient]:
+    with RankClient(server.http_url, "http", timeout_s=30, labels=("cvr", "dcvr")) as client:
+        yield client
+
+
+@pytest.fixture(params=["grpc", "http"])
+def client(request: pytest.FixtureRequest) -> RankClient:
+    """Both protocols, one after the other."""
+    running: RankClient = request.getfixturevalue(request.param)
+    return running

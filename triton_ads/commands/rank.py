@@ -1,0 +1,159 @@
+"""Rank candidates for a user on a running server, and show them.
+
+    triton-ads rank --user 42 --candidates 500 --top 10
+    triton-ads rank --user 42 --candidates 500 --context daypart=morning --protocol http
+    triton-ads rank --user 42 --candidates 50 --tier high --json
+
+The candidates are drawn from the ads that the release knows; which release that is, and what the ads are called, is
+read from the model repository. Start a server with `triton-ads serve`.
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from triton_ads.client import RankClient, RankError, Ranking, ServerUnavailableError
+from triton_ads.commands.serve import REPOSITORY
+from triton_ads.features.ids import MISSING, raw_id
+from triton_ads.manifest import Manifest, ManifestError
+from triton_ads.recipe import Recipe
+from triton_ads.serving.release import RELEASE_LINK
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--user", default=str(MISSING), help="id of the user (none: a cold start)")
+    parser.add_argument("--candidates", type=int, default=500, metavar="N", help="ads to rank (%(default)s)")
+    parser.add_argument("--top", type=int, default=10, metavar="N", help="ads to show (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw of candidates (%(default)s)")
+    parser.add_argument("--context", action="append", default=[], metavar="NAME=VALUE", help="may be repeated")
+    parser.add_argument("--tier", default="", help="insist on a tier")
+    parser.add_argument("--deadline-ms", type=float, help="time allowed; by default the server's")
+    parser.add_argument("--protocol", choices=("grpc", "http"), default="grpc")
+    parser.add_argument("--url", help="host:port (127.0.0.1:8001 for gRPC, 127.0.0.1:8000 for HTTP)")
+    parser.add_argument("--repository", type=Path, default=REPOSITORY, help="that is being served (%(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        folder = current_release(args.repository)
+        recipe = Manifest.load(folder, verify_files=False).recipe
+        known = np.load(folder / "store" / "items" / "ids.npy", mmap_mode="r")
+        count = min(args.candidates, len(known))
+        if count < args.candidates:
+            print(f"the release knows {count} ads; all of them are ranked", file=sys.stderr)
+        candidates = np.random.default_rng(args.seed).choice(known, max(count, 0), replace=False)
+        ids, dense = context_values(recipe, args.context)
+        with RankClient(args.url, args.protocol, labels=recipe.labels) as client:
+            client.rank([])  # opens the connection, whose time is not the ranking's
+            began = time.perf_counter()
+            ranking = client.rank(
+                candidates,
+                user_id=_raw(args.user),
+                context_features=ids,
+                context_dense=dense,
+                deadline_ms=args.deadline_ms,
+                tier=args.tier,
+            )
+            milliseconds = (time.perf_counter() - began) * 1000
+    except ServerUnavailableError as error:
+        print(f"triton-ads rank: {error}\nStart a server with: triton-ads serve", file=sys.stderr)
+        return 1
+    except (RankError, ManifestError, OSError, ValueError) as error:
+        print(f"triton-ads rank: {error}", file=sys.stderr)
+        return 1
+    titles = json.loads((folder / "store" / "titles.json").read_text(encoding="utf-8"))
+    if args.json:
+        print(json.dumps(as_document(ranking, titles, args.top, milliseconds), ensure_ascii=False))
+    else:
+        show(ranking, titles, args.top, f"user {args.user}, {len(ranking)} candidates", milliseconds)
+    return 0
+
+
+def current_release(repository: Path) -> Path:
+    """The release behind the newest version of any model of a repository.
+
+    Raises:
+        ManifestError: the repository holds none.
+    """
+    links = [p for p in repository.glob(f"*/*/{RELEASE_LINK}") if p.parent.name.isdigit() and p.is_dir()]
+    if not links:
+        raise ManifestError(f"{repository}: no model repository with a release; make one with: triton-ads build")
+    return max(links, key=lambda p: int(p.parent.name)).resolve()
+
+
+def context_values(recipe: Recipe, pairs: list[str]) -> tuple[NDArray[np.int64] | None, NDArray[np.float32] | None]:
+    """`NAME=VALUE` pairs as the context's id and dense columns; None where nothing is given.
+
+    A value that reads as an integer is one; other ids are strings. A feature of several ids takes them with commas.
+
+    Raises:
+        ValueError: an unknown name, or a value that does not fit.
+    """
+    given: dict[str, str] = {}
+    allowed = [f.name for f in recipe.features if f.side == "context"]
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or name not in allowed:
+            raise ValueError(f"--context {pair}: NAME=VALUE with a name of {', '.join(allowed) or 'none'} is allowed")
+        given[name] = value
+    if not given:
+        return None, None
+    ids = np.full(len(recipe.id_columns("context")), MISSING, np.int64)
+    for i, column in enumerate(recipe.id_columns("context")):
+        values = given[column.feature].split(",") if column.feature in given else []
+        if column.slot < len(values):
+            ids[i] = _raw(values[column.slot])
+    dense = [float(given.get(column.feature, 0.0)) for column in recipe.dense_columns("context")]
+    return ids, np.array(dense, np.float32)
+
+
+def _raw(value: str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        return raw_id(value)
+
+
+def as_document(ranking: Ranking, titles: dict[str, str], top: int, milliseconds: float) -> dict[str, Any]:
+    """What `--json` prints."""
+    return {
+        "release": ranking.release,
+        "tier": ranking.tier,
+        "reason": ranking.reason,
+        "milliseconds": round(milliseconds, 3),
+        "candidates": len(ranking),
+        "ranked": [
+            {
+                "id": ad,
+                "title": titles.get(str(ad)),
+                "scores": {label: round(float(s), 6) for label, s in zip(ranking.labels, scores, strict=True)},
+            }
+            for ad, scores in list(ranking)[:top]
+        ],
+    }
+
+
+def show(ranking: Ranking, titles: dict[str, str], top: int, title: str, milliseconds: float) -> None:
+    """Print a table of the best `top`."""
+    table = Table(title=title)
+    table.add_column("#", justify="right")
+    table.add_column("id", justify="right")
+    table.add_column("title")
+    for label in ranking.labels:
+        table.add_column(label, justify="right")
+    for place, (ad, scores) in enumerate(list(ranking)[:top], start=1):
+        table.add_row(str(place), str(ad), titles.get(str(ad), ""), *(f"{score:.4f}" for score in scores))
+    console = Console()
+    console.print(table)
+    console.print(
+        f"tier {ranking.tier} ({ranking.reason}), {milliseconds:.1f} ms, release {ranking.release}", highlight=False
+    )
