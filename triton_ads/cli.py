@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -10,6 +11,7 @@ from types import ModuleType
 COMMANDS = {
     "build": "train, split, export and check a recipe; publish it as a model repository",
     "serve": "start Triton on a model repository, with a watchdog",
+    "demo": "all of it: build, start the server, rank ads for three users, stop",
     "rank": "rank candidates for a user on a running server",
     "inspect": "look at a recipe, a release, the split of a model",
     "bench": "run a benchmark: a table, and JSON with its claims",
@@ -36,6 +38,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(_command(args.command).run(args) or 0)
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        # The reader of our output has seen enough (`| head`); Python must not fail again when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if not _is_for_the_user(error):
+            raise
+        print(f"triton-ads {args.command}: {error}", file=sys.stderr)
+        return 1
+
+
+def _is_for_the_user(error: Exception) -> bool:
+    """Errors that the library defines say what is wrong with what it was given; so do those of the file system."""
+    return isinstance(error, OSError) or type(error).__module__.partition(".")[0] == "triton_ads"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,13 @@
+"""Stage 3: logistic regression and a factorization machine on the same split, to compare the tiers with.
+
+    python build/3_baselines.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
+
+Reads:  VAR/work/RECIPE/data
+Writes: VAR/work/RECIPE/baselines
+"""
+
+import sys
+
+from triton_ads.cli import main
+
+sys.exit(main(["build", "--only", "baselines", *sys.argv[1:]]))

@@ -1,0 +1,13 @@
+"""Stage 4: each tier is split in a part per user and a part per ad, exported to ONNX and checked.
+
+    python build/4_export.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
+
+Reads:  VAR/work/RECIPE/data, VAR/work/RECIPE/train/TIER
+Writes: VAR/work/RECIPE/export/TIER
+"""
+
+import sys
+
+from triton_ads.cli import main
+
+sys.exit(main(["build", "--only", "export", *sys.argv[1:]]))

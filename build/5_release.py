@@ -1,0 +1,13 @@
+"""Stage 5: tiers, vocabularies and store become one release, which is never changed.
+
+    python build/5_release.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
+
+Reads:  VAR/work/RECIPE/data, VAR/work/RECIPE/export
+Writes: VAR/releases/RECIPE-ID
+"""
+
+import sys
+
+from triton_ads.cli import main
+
+sys.exit(main(["build", "--only", "release", *sys.argv[1:]]))

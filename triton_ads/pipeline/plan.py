@@ -1,0 +1,73 @@
+"""The stages of a recipe, in the order in which they run, each with all that it depends on."""
+
+import importlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from triton_ads.pipeline.inputs import Digests, package_inputs, path_digests, recipe_inputs, source_inputs
+from triton_ads.pipeline.layout import Layout
+from triton_ads.pipeline.record import RECORD_FILE
+from triton_ads.pipeline.runner import Stage
+from triton_ads.recipe import Recipe
+
+#: Fields of a recipe that change neither the examples nor what a model looks like; any other field is taken to.
+_NOT_OF_THE_MODEL = frozenset({"version", "name", "rank_by", "tiers", "training", "router", "serving"})
+
+_TRAINING = ("numpy", "torch")
+_EXPORT = (*_TRAINING, "onnx", "onnxruntime", "onnxscript")
+
+
+def plan(recipe: Recipe, layout: Layout) -> list[Stage]:
+    """All stages of a recipe."""
+    model = [field for field in Recipe.model_fields if field not in _NOT_OF_THE_MODEL]
+    data = layout.work("data")
+    stages = [_stage(recipe, layout, "data", None, fields=model, packages=("numpy",))]
+    for tier in recipe.tiers:
+        fields = [*model, "training", f"tiers.{tier}"]
+        stages.append(_stage(recipe, layout, "train", tier, fields=fields, packages=_TRAINING, needs=[data]))
+    fields = [*model, "training"]
+    stages.append(_stage(recipe, layout, "baselines", None, fields=fields, packages=_TRAINING, needs=[data]))
+    for tier in recipe.tiers:
+        needs = [data, layout.work("train", tier)]
+        fields = [*model, f"tiers.{tier}", "serving.tile"]
+        stages.append(_stage(recipe, layout, "export", tier, fields=fields, packages=_EXPORT, needs=needs))
+    needs = [data, *(layout.work("export", tier) for tier in recipe.tiers)]
+    stages.append(_stage(recipe, layout, "release", None, fields=Recipe.model_fields, needs=needs))
+    stages.append(
+        _stage(recipe, layout, "repository", None, fields=Recipe.model_fields, needs=[layout.work("release")])
+    )
+    return stages
+
+
+def _stage(
+    recipe: Recipe,
+    layout: Layout,
+    kind: str,
+    tier: str | None,
+    *,
+    fields: Iterable[str],
+    packages: Iterable[str] = (),
+    needs: Sequence[Path] = (),
+) -> Stage:
+    module = f"triton_ads.pipeline.stages.{kind}"
+    arguments = (recipe, layout, tier) if tier else (recipe, layout)
+
+    def inputs() -> Digests:
+        return {
+            **recipe_inputs(recipe, fields),
+            **path_digests(needs, layout.var, ignore=RECORD_FILE),
+            **source_inputs(module),
+            **package_inputs(packages),
+        }
+
+    def run() -> Sequence[Path]:
+        return importlib.import_module(module).run(*arguments)
+
+    return Stage(
+        name=f"{kind} {tier}" if tier else kind,
+        folder=layout.work(kind, tier),
+        base=layout.var,
+        needs=tuple(needs),
+        inputs=inputs,
+        run=run,
+    )

@@ -1,0 +1,26 @@
+"""Stage `release`: tiers, vocabularies and store become one release, named by what it holds."""
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from triton_ads.export.release import write_release
+from triton_ads.manifest import Manifest, ManifestError, TierManifest
+from triton_ads.pipeline.layout import Layout
+from triton_ads.recipe import Recipe
+
+
+def run(recipe: Recipe, layout: Layout) -> Sequence[Path]:
+    tiers = {
+        tier: (layout.graphs(tier), TierManifest.model_validate_json(layout.tier_manifest(tier).read_text()))
+        for tier in recipe.tiers
+    }
+    release = write_release(recipe, layout.work("data"), tiers, layout.releases)
+    try:
+        Manifest.load(release)
+    except ManifestError:  # one that was there already and was damaged since
+        shutil.rmtree(release)
+        release = write_release(recipe, layout.work("data"), tiers, layout.releases)
+    layout.release.symlink_to(os.path.relpath(release.resolve(), layout.release.parent.resolve()))
+    return (release,)
