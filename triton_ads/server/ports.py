@@ -56,12 +56,18 @@ def port_holder(port: int) -> str | None:
     inodes = _listening_inodes(port)
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            sockets = {str(link.readlink()) for link in (process / "fd").iterdir()}
-            if sockets & inodes:
+            if any(_target(link) in inodes for link in (process / "fd").iterdir()):
                 return f"{(process / 'comm').read_text().strip()} (pid {process.name})"
         except OSError:  # gone meanwhile, or another user's
             continue
     return None
+
+
+def _target(link: Path) -> str:
+    try:
+        return str(link.readlink())
+    except OSError:  # closed meanwhile
+        return ""
 
 
 def _listening_inodes(port: int) -> set[str]:
