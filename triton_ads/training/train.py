@@ -15,7 +15,7 @@ from triton_ads.models import build_model
 from triton_ads.models.embedding import Embedding
 from triton_ads.recipe import Recipe
 from triton_ads.training.fit import fit, predict, training_positions
-from triton_ads.training.initialisation import initialise
+from triton_ads.training.initialisation import initialise, physical_parts
 from triton_ads.training.measures import quality
 
 
@@ -34,7 +34,8 @@ def train(recipe: Recipe, tier: str, data_folder: Path, folder: Path) -> None:
     """
     examples = Examples.load(recipe, data_folder / "examples")
     model = new_model(recipe, tier, data_folder)
-    initialise(model, recipe.training.seed)
+    table_rows = Tables.load(recipe, data_folder / "vocabularies").table_rows
+    initialise(model, recipe.training.seed, physical_parts(recipe, table_rows))
     standardise(model.get_submodule("embedding"), examples)
     fit(model, examples, recipe.training, f"train {tier}")
     folder.mkdir(parents=True, exist_ok=True)
@@ -44,7 +45,7 @@ def train(recipe: Recipe, tier: str, data_folder: Path, folder: Path) -> None:
 
 
 def new_model(recipe: Recipe, tier: str, data_folder: Path) -> nn.Module:
-    """The tier's model for the vocabularies of `data_folder`, untrained."""
+    """The tier's model for the vocabularies of `data_folder`, untrained: what a checkpoint is loaded into."""
     tables = Tables.load(recipe, data_folder / "vocabularies")
     rows = scenario_rows(recipe, tables, recipe.heads.scenarios) if recipe.heads.by == "scenarios" else None
     return build_model(recipe, tier, tables.table_rows, rows)
