@@ -57,8 +57,8 @@ def guard(command: list[str], *, launcher: int, shm_prefix: str, grace_s: float)
                 server.wait(grace_s)
             except subprocess.TimeoutExpired:
                 server.kill()
-        _kill_session()
         status = server.wait()
+    _kill_session()
     remove_regions(shm_prefix)
     if stopping:
         return 0
@@ -66,15 +66,18 @@ def guard(command: list[str], *, launcher: int, shm_prefix: str, grace_s: float)
 
 
 def _kill_session() -> None:
-    """SIGKILL to everything in this session but this process, until nothing is left."""
+    """SIGKILL to everything in this session but this process, until nothing is left, not even a zombie."""
     end = time.monotonic() + _KILL_TIMEOUT_S
     while time.monotonic() < end:
-        left = [p for p in session_members(os.getsid(0)) if p.pid != os.getpid() and p.alive]
-        if not left:
+        for process in session_members(os.getsid(0)):
+            if process.pid != os.getpid() and process.alive:
+                kill_process(process)
+        try:
+            while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                pass
+        except ChildProcessError:  # none left
             return
-        for process in left:
-            kill_process(process)
-        time.sleep(_PERIOD_S)
+        time.sleep(_PERIOD_S / 5)
 
 
 def main(arguments: list[str]) -> int:

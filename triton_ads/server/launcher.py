@@ -99,11 +99,12 @@ class ServerProcess:
                 self._start_once()
                 return
             except _PortRaceError as error:
+                self.stop()
                 self.ports = {}
                 if attempt == _PORT_RACES or all(self.options.ports.values()):
                     raise ServerStartError(str(error)) from None
             except BaseException:
-                self.stop()
+                self.stop(at_once=True)  # it has answered nobody yet
                 raise
 
     def stop(self, *, at_once: bool = False) -> None:
@@ -245,7 +246,6 @@ class ServerProcess:
     def _explain_death(self) -> None:
         tail = self._log_tail()
         status = self.returncode
-        self.stop()
         if "already in use" in tail:
             raise _PortRaceError(f"the server could not open its ports {self.ports}{tail}")
         raise ServerStartError(f"the server ended with status {status} before it was ready{tail}")

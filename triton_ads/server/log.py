@@ -1,5 +1,6 @@
 """Triton's log, read for people: which model is ready or failed and why, and the warnings that matter."""
 
+import itertools
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,9 +93,10 @@ class LogReader:
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """The last lines of a log that are not part of a table or empty."""
+    """The last lines of a log that are no tables, nor the help that follows a wrong option."""
     try:
         lines = path.read_text(errors="replace").splitlines()
     except OSError:
         return []
-    return [line for line in lines if line.strip() and line[0] not in "|+"][-count:]
+    told = list(itertools.takewhile(lambda line: not line.startswith("Usage: tritonserver"), lines))
+    return [line for line in told if line.strip() and line[0] not in "|+"][-count:]
