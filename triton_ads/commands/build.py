@@ -13,20 +13,22 @@ Then: triton-ads serve
 """
 
 import argparse
-import functools
 from pathlib import Path
 
 DEFAULT_RECIPE = Path("build/recipes/movielens.yaml")
 DEFAULT_VAR = Path("var")
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to build, and where to."""
+    parser.add_argument(
+        "--recipe", type=Path, default=DEFAULT_RECIPE, metavar="FILE", help="what to build (%(default)s)"
+    )
+    parser.add_argument("--var", type=Path, default=DEFAULT_VAR, metavar="FOLDER", help="where it goes (%(default)s)")
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--recipe", type=Path, default=DEFAULT_RECIPE, metavar="FILE", help="what to build (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--var", type=Path, default=DEFAULT_VAR, metavar="FOLDER", help="where it goes (default: %(default)s)"
-    )
+    add_arguments(parser)
     parser.add_argument("--force", action="store_true", help="run stages even where nothing has changed")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--from", dest="start", metavar="STAGE", help="run this stage and all after it, changed or not")
@@ -34,19 +36,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rich.console import Console
+    from triton_ads.pipeline.build import build
+    from triton_ads.pipeline.runner import Selection
 
-    from triton_ads.pipeline.layout import Layout
-    from triton_ads.pipeline.plan import plan
-    from triton_ads.pipeline.runner import Selection, run_stages
-    from triton_ads.pipeline.summary import summary
-    from triton_ads.recipe import load_recipe
-
-    recipe = load_recipe(args.recipe)
-    layout = Layout(args.var, recipe.name)
-    selection = Selection(force=args.force, start=args.start, only=args.only)
-    run_stages(plan(recipe, layout), selection, functools.partial(print, flush=True))
+    layout = build(args.recipe, args.var, Selection(force=args.force, start=args.start, only=args.only))
     if args.only is None:
-        Console().print(summary(recipe, layout))
-        print(f"Repository: {layout.repository}    serve it: triton-ads serve", flush=True)
+        print(f"Repository: {layout.repository}\nServe it:   triton-ads serve --repository {layout.repository}")
     return 0

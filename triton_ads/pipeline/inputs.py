@@ -73,7 +73,7 @@ def source_inputs(module: str) -> Digests:
         if path not in seen:
             seen.add(path)
             waiting += [file for name in _imports(path) for file in _module_files(name)]
-    return {str(path.relative_to(_PACKAGE.parent)): file_digest(path) for path in sorted(seen)}
+    return {str(path.relative_to(_PACKAGE.parent)): code_digest(_parse(path)) for path in sorted(seen)}
 
 
 def _module_files(name: str) -> Iterator[Path]:
@@ -88,10 +88,30 @@ def _module_files(name: str) -> Iterator[Path]:
 
 
 @cache
+def _parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def code_digest(code: ast.Module) -> str:
+    """sha256 of what a source file does: a new comment or docstring must not train a model again.
+
+    >>> code_digest(ast.parse("def f(): return 1")) == code_digest(ast.parse('def f():\\n "One."\\n return 1  # 1'))
+    True
+    """
+    for node in ast.walk(code):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [part for part in node.body if not _is_text(part)]
+    return hashlib.sha256(ast.dump(code).encode()).hexdigest()
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
 def _imports(path: Path) -> frozenset[str]:
     """Our modules that a file names in import statements; `from a import b` names a and a.b, which may be a module."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(_parse(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -4,6 +4,8 @@ import json
 
 from rich.table import Table
 
+from triton_ads.inspection.tables import new_table
+from triton_ads.inspection.units import count, size
 from triton_ads.manifest import Manifest
 from triton_ads.pipeline.layout import Layout
 from triton_ads.recipe import Recipe
@@ -16,12 +18,16 @@ def summary(recipe: Recipe, layout: Layout) -> Table:
         ManifestError: there is no valid release.
     """
     manifest = Manifest.load(layout.release, verify_files=False)
-    table = Table(title=f"{recipe.name}, release {manifest.release}", title_justify="left")
-    table.add_column("")
-    for label in recipe.labels:
-        table.add_column(f"AUC {label}", justify="right")
-    for name in ("FLOPs user", "per ad", "shared", "state", "parity"):
-        table.add_column(name, justify="right")
+    table = new_table(
+        f"{recipe.name}, release {manifest.release}",
+        "",
+        *(f">AUC {label}" for label in recipe.labels),
+        ">FLOPs a user",
+        ">an ad",
+        ">shared",
+        ">state",
+        ">parity",
+    )
     baselines = json.loads((layout.work("baselines") / "baselines.json").read_text())
     for name, quality in baselines.items():
         table.add_row(name.upper(), *_aucs(recipe, quality), *[""] * 5)
@@ -42,22 +48,3 @@ def summary(recipe: Recipe, layout: Layout) -> Table:
 
 def _aucs(recipe: Recipe, quality: dict[str, dict[str, float]]) -> list[str]:
     return [f"{quality[label]['auc']:.4f}" for label in recipe.labels]
-
-
-def count(number: float) -> str:
-    """
-    >>> count(24_739_872)
-    '24.7 M'
-    """
-    power = 0
-    while number >= 1000 and power < 3:
-        number, power = number / 1000, power + 1
-    return f"{number:.3g} {'kMG'[power - 1]}" if power else f"{number:g}"
-
-
-def size(number: int) -> str:
-    """
-    >>> size(80420)
-    '80.4 kB'
-    """
-    return f"{count(number)}B" if number >= 1000 else f"{number} B"

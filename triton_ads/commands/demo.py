@@ -1,0 +1,48 @@
+"""All of it, on one machine: build the recipe, start the real server, rank ads for three users, stop.
+
+  triton-ads demo             `triton-ads build`, then three users over gRPC and HTTP
+  triton-ads demo --keep      leaves the server running; says how to ask it and how to stop it
+
+scripts/demo.sh makes the environment that this needs, and runs it.
+"""
+
+import argparse
+import sys
+import time
+
+from triton_ads.commands.build import add_arguments
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_arguments(parser)
+    parser.add_argument("--keep", action="store_true", help="leave the server running, on the ports of `serve`")
+
+
+def run(args: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from triton_ads.demo.background import GRPC_URL, HTTP_URL, start_in_background
+    from triton_ads.demo.users import show_users
+    from triton_ads.pipeline.build import build
+    from triton_ads.pipeline.runner import Selection
+    from triton_ads.server import TritonServer
+
+    console = Console()
+    layout = build(args.recipe, args.var, Selection())
+    release = layout.release.resolve()
+    start = time.monotonic()
+    print("\nStarting Triton ...", flush=True)
+    if not args.keep:
+        with TritonServer(layout.repository) as server:
+            print(f"Triton is ready after {time.monotonic() - start:.1f} s: gRPC {server.grpc_url}\n", flush=True)
+            show_users(release, server.grpc_url, server.http_url, console)
+        print("Triton is stopped.")
+        return 0
+    log = layout.var / "serve.log"
+    pid = start_in_background(layout.repository, log)
+    print(f"Triton is ready after {time.monotonic() - start:.1f} s: gRPC {GRPC_URL}, HTTP {HTTP_URL}\n", flush=True)
+    show_users(release, GRPC_URL, HTTP_URL, console)
+    print(f"\nTriton goes on. What it says: {log}")
+    print(f"  ask:   {sys.argv[0]} rank --user 42 --candidates 500 --top 10 --repository {layout.repository}")
+    print(f"  stop:  kill {pid}")
+    return 0

@@ -1,0 +1,1 @@
+"""The demonstration: three users of a release asked for on a running server, and a server that outlives its caller."""

@@ -1,0 +1,113 @@
+"""A release as tables: its tiers, and what the split of each does."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+import triton_ads
+from triton_ads.inspection.tables import new_table
+from triton_ads.inspection.units import count, size
+from triton_ads.manifest import Manifest, ManifestError
+
+FLOAT_BYTES = 4
+
+
+def show_release(folder: Path, console: Console) -> None:
+    """
+    Raises:
+        ManifestError: no release, or a damaged one: the digest of every file is checked.
+    """
+    manifest = Manifest.load(folder)
+    recipe = manifest.recipe
+    console.print(f"[bold]{recipe.name}[/]  release {manifest.release}  {folder}", highlight=False, soft_wrap=True)
+    console.print(
+        f"recipe {manifest.recipe_digest[:12]}  vocabularies {manifest.vocabulary_digest[:12]}", highlight=False
+    )
+    total = sum((folder / name).stat().st_size for name in manifest.files)
+    console.print(f"{len(manifest.files)} files, {size(total)}, all digests right", highlight=False)
+    console.print(tiers_table(manifest))
+    console.print(quality_table(manifest))
+
+
+def tiers_table(manifest: Manifest) -> Table:
+    """What a request costs; times are of the building machine, one thread, tiles of `serving.tile` ads."""
+    table = new_table("Tiers", "", *(f">{name}" for name in manifest.tiers))
+    rows: dict[str, list[str]] = {}
+    for tier in manifest.tiers.values():
+        values = {
+            "model": tier.model,
+            "engine": f"{tier.engine} {tier.precision}",
+            "parameters": count(tier.parameters),
+            "FLOPs a user": count(tier.flops_user),
+            "FLOPs an ad": count(tier.flops_item),
+            "state of a user": size(FLOAT_BYTES * tier.state_size),
+            "time a user": f"{tier.cost.user_ms:.2f} ms",
+            f"time a tile of {manifest.recipe.serving.tile} ads": f"{tier.cost.tile_ms:.2f} ms",
+            "time a batch": f"{tier.cost.fixed_ms:.2f} ms",
+            **{f"parity {pair}": f"{difference:.1e}" for pair, difference in tier.parity.items()},
+        }
+        for key, value in values.items():
+            rows.setdefault(key, []).append(value)
+    for key, found in rows.items():
+        table.add_row(key, *found)
+    return table
+
+
+def quality_table(manifest: Manifest) -> Table:
+    measures = list(dict.fromkeys(m for t in manifest.tiers.values() for q in t.quality.values() for m in q))
+    table = new_table("Quality on the test part", "tier", "label", *(f">{measure}" for measure in measures))
+    for name, tier in manifest.tiers.items():
+        for label, quality in tier.quality.items():
+            table.add_row(name, label, *(f"{quality[m]:.4f}" if m in quality else "" for m in measures))
+    return table
+
+
+def show_split(folder: Path, tier: str | None, console: Console) -> None:
+    """
+    Raises:
+        ManifestError: no release, no such tier, or no report of its split.
+    """
+    manifest = Manifest.load(folder, verify_files=False)
+    if tier is not None and tier not in manifest.tiers:
+        raise ManifestError(f"{folder}: tier {tier!r} is not known; tiers: {', '.join(manifest.tiers)}")
+    for name in [tier] if tier else manifest.tiers:
+        _show_tier(name, _split_report(folder / "tiers" / name / "split.json"), console)
+
+
+def _split_report(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ManifestError(f"{path}: no report of the split: {error}") from None
+
+
+def _show_tier(name: str, report: dict[str, Any], console: Console) -> None:
+    console.print(f"[bold]{name}[/]", highlight=False)
+    console.print(
+        f"As written, a request of N ads costs N x {count(report['flops_row'])} FLOPs; split, "
+        f"{count(report['flops_user'])} + N x {count(report['flops_item'])}: "
+        f"{report['shared']:.1%} of an ad's operations are done once for a user.",
+        highlight=False,
+    )
+    state = new_table(f"State of a user: {size(report['state_bytes'])}", "value", "shape", "dtype", ">bytes")
+    for entry in report["state"]:
+        shape = " x ".join(map(str, entry["shape"])) or "1"
+        state.add_row(entry["name"], shape, entry["dtype"], str(FLOAT_BYTES * entry["size"]))
+    console.print(state)
+    if not report["unshared"]:
+        console.print("Nothing of the user is copied for each ad.", highlight=False)
+        return
+    title = "Copied for each ad, because no rule of the compiler covers it"
+    unshared = new_table(title, "operator", ">elements an ad", "where")
+    for entry in report["unshared"]:
+        unshared.add_row(*_unshared_row(entry))
+    console.print(unshared)
+
+
+def _unshared_row(entry: dict[str, Any]) -> tuple[str, str, str]:
+    root = Path(triton_ads.__file__).parent.parent
+    where = str(entry["source"]).removeprefix(f"{root}/")
+    return str(entry["operator"]), str(entry["elements"]), where

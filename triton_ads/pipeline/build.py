@@ -1,0 +1,28 @@
+"""The whole build of a recipe file, as `triton-ads build` and the demo run it."""
+
+import functools
+from pathlib import Path
+
+from rich.console import Console
+
+from triton_ads.inspection.summary import summary
+from triton_ads.pipeline.layout import Layout
+from triton_ads.pipeline.plan import plan
+from triton_ads.pipeline.runner import Selection, run_stages
+from triton_ads.recipe import load_recipe
+
+
+def build(recipe_file: Path, var: Path, selection: Selection) -> Layout:
+    """Run the stages of a recipe; prints a line for each and, unless only some were asked for, what came of it.
+
+    Raises:
+        RecipeError: the recipe cannot be used.
+        StageError: no such stage, or what it needs has not been built.
+        And whatever a stage raises: errors of triton_ads say what is wrong.
+    """
+    recipe = load_recipe(recipe_file)
+    layout = Layout(var, recipe.name)
+    run_stages(plan(recipe, layout), selection, functools.partial(print, flush=True))
+    if selection.only is None:
+        Console().print(summary(recipe, layout))
+    return layout
