@@ -10,6 +10,7 @@ from triton_ads.client import RankClient
 from triton_ads.export.repository import write_repository
 from triton_ads.recipe import Recipe
 from triton_ads.server import TritonServer
+from triton_ads.server.watchdog import WatchdogLimits
 
 MAX_CANDIDATES = 1000
 
@@ -37,7 +38,8 @@ def repository(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path
 @pytest.fixture(scope="session")
 def server(repository: Path) -> Iterator[TritonServer]:
     """One real Triton for all tests that leave it as it is; who kills something starts another."""
-    with TritonServer(repository) as running:
+    # Its canary is counted as a cold start: none while tests compare counts.
+    with TritonServer(repository, limits=WatchdogLimits(canary_period_s=3600)) as running:
         yield running
 
 

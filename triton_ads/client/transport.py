@@ -45,7 +45,6 @@ class GrpcTransport:
             ("grpc.use_local_subchannel_pool", 1),
             # A server that comes back is found soon: the default is to look again after 1 s, then up to 120 s.
             ("grpc.initial_reconnect_backoff_ms", 100),
-            ("grpc.min_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1000),
         ]
         self._triton = triton
