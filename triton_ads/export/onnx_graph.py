@@ -7,6 +7,7 @@ one copy; user part and item part of a tier read the same file.
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import onnx
 import torch
@@ -41,7 +42,7 @@ class _Variadic(nn.Module):
         super().__init__()
         self.module = module
 
-    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+    def forward(self, *inputs: torch.Tensor) -> Any:
         return self.module(*inputs)
 
 
@@ -50,7 +51,7 @@ def export_onnx(
     example_inputs: Sequence[torch.Tensor],
     free_axes: Sequence[dict[int, str]],
     input_names: Sequence[str],
-    output_name: str,
+    output_names: Sequence[str],
 ) -> onnx.ModelProto:
     """Export `module` with the axes named in `free_axes` left open.
 
@@ -76,17 +77,25 @@ def export_onnx(
             dynamo=True,
             opset_version=OPSET,
             input_names=list(input_names),
-            output_names=[output_name],
+            output_names=list(output_names),
             verbose=False,
         )
     except Exception as error:  # the exporter raises many types; each means the same here
-        raise GraphError(f"{output_name}: cannot be exported with free axes {sorted(axes)}: {error}") from error
+        raise GraphError(
+            f"{', '.join(output_names)}: cannot be exported with free axes {sorted(axes)}: {error}"
+        ) from error
     assert program is not None
     program.optimize()
     model = program.model_proto
+    for argument, free in zip(model.graph.input, free_axes, strict=True):  # names of its own: the exporter made some up
+        for axis, name in free.items():
+            argument.type.tensor_type.shape.dim[axis].dim_param = name
+    del model.graph.value_info[:]  # would still say the made-up names
     found = sorted({node.op_type for node in model.graph.node} & set(FORBIDDEN))
     if found:
-        raise GraphError(f"{output_name}: the graph holds {', '.join(found)}; engines cannot run these well")
+        raise GraphError(
+            f"{', '.join(output_names)}: the graph holds {', '.join(found)}; engines cannot run these well"
+        )
     return model
 
 

@@ -107,7 +107,7 @@ def with_edges(samples: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def _export_parts(parts: Split, inputs: dict[str, Tensor], folder: Path) -> None:
     users = [inputs[name][:2] for name in parts.user_inputs]
-    user = export_onnx(parts.user, users, [{0: "B"}] * len(users), parts.user_inputs, "state")
+    user = export_onnx(parts.user, users, [{0: "B"}] * len(users), parts.user_inputs, ["state"])
     tiles, candidates = 3, 4
     items = [
         inputs[name][:1].repeat(tiles * candidates, 1).unflatten(0, (tiles, candidates)) for name in parts.item_inputs
@@ -119,7 +119,7 @@ def _export_parts(parts: Split, inputs: dict[str, Tensor], folder: Path) -> None
         [state, torch.tensor([0, 1, 1]), *items],
         [{0: "B"}, {0: "C"}, *[{0: "C", 1: "P"}] * len(items)],
         ["state", "user_of_tile", *parts.item_inputs],
-        "scores",
+        ["scores"],
     )
     save_onnx(user, folder / "user.onnx")
     save_onnx(item, folder / "item.onnx")

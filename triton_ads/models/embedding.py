@@ -37,6 +37,23 @@ class Embedded(NamedTuple):
     scenario_rows_M: Tensor | None  # int64; its row
 
 
+class UserSide(NamedTuple):
+    """The user's and the context's part of `Embedded`."""
+
+    features: list[Tensor]  # float32 [M, W] each
+    dense: list[Tensor]  # one projection, float32 [M, W], or none
+    histories: list[History]
+    scenario_MG: Tensor | None
+    scenario_rows_M: Tensor | None
+
+
+class ItemSide(NamedTuple):
+    """The item's part of `Embedded`."""
+
+    features: list[Tensor]  # float32 [M, W] each
+    dense: list[Tensor]  # one projection, float32 [M, W], or none
+
+
 class Embedding(nn.Module):
     """All inputs of a row-wise model as vectors.
 
@@ -91,29 +108,35 @@ class Embedding(nn.Module):
         Raises:
             ValueError: an input has other columns than the recipe says.
         """
+        user = self.user_side(user_ids_MF, user_dense_MD, sequence_ids_ML)
+        item = self.item_side(item_ids_MF, item_dense_MD)
+        features = [*user.features, *item.features, *user.dense, *item.dense]
+        return Embedded(features, user.histories, user.scenario_MG, user.scenario_rows_M)
+
+    def user_side(self, user_ids_MF: Tensor, user_dense_MD: Tensor | None, sequence_ids_ML: Tensor | None) -> UserSide:
+        """What the user and the context say: one gather for their features and all histories."""
         self._check("user_ids", user_ids_MF)
-        self._check("item_ids", item_ids_MF)
         self._check("user_dense", user_dense_MD)
         self._check("sequence_ids", sequence_ids_ML)
-        self._check("item_dense", item_dense_MD)
-
         if sequence_ids_ML is not None:
             user_ids_MF = torch.cat([user_ids_MF, sequence_ids_ML], dim=1)
         user_ids_MF, user_MX = self._gather(self.user_addresses, user_ids_MF)
-        item_ids_MF, item_MX = self._gather(self.item_addresses, item_ids_MF)
-
         features = [_feature(span, user_ids_MF, user_MX) for span in self.user_spans]
-        features += [_feature(span, item_ids_MF, item_MX) for span in self.item_spans]
-        if self.user_dense is not None and user_dense_MD is not None:
-            features.append(self.user_dense(user_dense_MD))
-        if self.item_dense is not None and item_dense_MD is not None:
-            features.append(self.item_dense(item_dense_MD))
         histories = [_history(span, user_ids_MF, user_MX) for span in self.history_spans]
-
+        dense = _project(self.user_dense, user_dense_MD)
         scenario = self.scenario_span
         if scenario is None:
-            return Embedded(features, histories, None, None)
-        return Embedded(features, histories, user_MX[:, scenario.floats], user_ids_MF[:, scenario.ids.start])
+            return UserSide(features, dense, histories, None, None)
+        vector_MG, rows_M = user_MX[:, scenario.floats], user_ids_MF[:, scenario.ids.start]
+        return UserSide(features, dense, histories, vector_MG, rows_M)
+
+    def item_side(self, item_ids_MF: Tensor, item_dense_MD: Tensor | None) -> ItemSide:
+        """What the item says: one gather."""
+        self._check("item_ids", item_ids_MF)
+        self._check("item_dense", item_dense_MD)
+        item_ids_MF, item_MX = self._gather(self.item_addresses, item_ids_MF)
+        features = [_feature(span, item_ids_MF, item_MX) for span in self.item_spans]
+        return ItemSide(features, _project(self.item_dense, item_dense_MD))
 
     def _gather(self, addresses: Addresses, ids_MF: Tensor) -> tuple[Tensor, Tensor]:
         """Known ids, and the vectors of all columns side by side, float32 [M, X]."""
@@ -130,6 +153,10 @@ class Embedding(nn.Module):
 
 def _tables(spans: list[Span]) -> list[str]:
     return [table for span in spans for _ in range(span.slots) for table in span.tables]
+
+
+def _project(projection: DenseProjection | None, dense_MD: Tensor | None) -> list[Tensor]:
+    return [projection(dense_MD)] if projection is not None and dense_MD is not None else []
 
 
 def _feature(span: Span, ids_MF: Tensor, vectors_MX: Tensor) -> Tensor:
