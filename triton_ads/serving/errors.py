@@ -12,7 +12,6 @@ class Cause(StrEnum):
     UNKNOWN_TIER = "unknown_tier"
     DEADLINE = "deadline_exceeded"
     OTHER_RELEASE = "other_release"
-    CANCELLED = "cancelled"
     INTERNAL = "internal"
 
 
