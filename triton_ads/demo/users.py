@@ -67,12 +67,14 @@ def show_users(release: Path, grpc_url: str, http_url: str, console: Console) ->
                 f"tier [bold]{ranking.tier}[/] ({ranking.reason}), {len(ads)} ads ranked in "
                 f"{grpc_ms:.1f} ms over gRPC, {http_ms:.1f} ms over HTTP\n",
                 highlight=False,
+                soft_wrap=True,
             )
         ranking, milliseconds = _ask(grpc, ads, users[0], None)
         console.print(
             f"user {users[0].id} within the default {recipe.serving.deadline_ms} ms: "
             f"tier [bold]{ranking.tier}[/] ({ranking.reason}), {milliseconds:.1f} ms",
             highlight=False,
+            soft_wrap=True,
         )
 
 

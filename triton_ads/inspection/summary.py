@@ -22,8 +22,8 @@ def summary(recipe: Recipe, layout: Layout) -> Table:
         f"{recipe.name}, release {manifest.release}",
         "",
         *(f">AUC {label}" for label in recipe.labels),
-        ">FLOPs a user",
-        ">an ad",
+        ">FLOPs/user",
+        ">FLOPs/ad",
         ">shared",
         ">state",
         ">parity",
@@ -35,7 +35,7 @@ def summary(recipe: Recipe, layout: Layout) -> Table:
     for tier, found in manifest.tiers.items():
         split = json.loads((layout.graphs(tier) / "split.json").read_text())
         table.add_row(
-            f"{tier} ({found.model})",
+            f"{tier}: {found.model}",
             *_aucs(recipe, found.quality),
             count(found.flops_user),
             count(found.flops_item),
