@@ -1,0 +1,35 @@
+import threading
+
+from triton_ads.serving.lane import Lane
+
+
+def test_what_piles_up_is_taken_together_in_order_and_in_bounds():
+    taken, busy, release = [], threading.Event(), threading.Event()
+
+    def work(items):
+        taken.append(items)
+        busy.set()
+        release.wait(5)
+
+    lane = Lane(work, largest=3)
+    lane.put([0])
+    assert busy.wait(5)
+    for i in range(1, 6):
+        lane.put([i])
+    release.set()
+    lane.stop()
+    assert taken == [[0], [1, 2, 3], [4, 5]]
+
+
+def test_stopping_answers_what_is_pending():
+    taken = []
+    lane = Lane(taken.extend, largest=2)
+    lane.put(list(range(100)))
+    lane.stop()
+    assert taken == list(range(100))
+
+
+def test_an_idle_lane_stops():
+    lane = Lane(lambda items: None, largest=1)
+    lane.stop()
+    assert not lane._thread.is_alive()
