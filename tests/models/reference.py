@@ -50,6 +50,10 @@ def rms_norm(x: Array, scale: Array, eps: float = 1e-6) -> Array:
     return x / np.sqrt(np.mean(x * x) + eps) * scale
 
 
+def mlp(w: Weights, x: Array) -> Array:
+    return linear(w, "2", relu(linear(w, "0", x)))
+
+
 def layer_norm(w: Weights, name: str, x: Array, eps: float = 1e-5) -> Array:
     return (x - x.mean()) / np.sqrt(x.var() + eps) * w[f"{name}.weight"] + w[f"{name}.bias"]
 
@@ -208,17 +212,14 @@ def hyformer(embedding: EmbeddingReference, w: Weights, config: Any, row: dict[s
         queries, tokens = list(boosted[: len(encoded)]), boosted[len(encoded) :]
     heads = len({name.split(".")[1] for name in w if name.startswith("heads.")})
     tasks = ple(below(w, "ple"), boosted.reshape(-1), heads, config.own_experts, config.shared_experts)
-    logits = [
-        linear(below(w, f"heads.{h}"), "logit", relu(linear(below(w, f"heads.{h}"), "hidden", x)))[0]
-        for h, x in enumerate(tasks)
-    ]
+    logits = [mlp(below(w, f"heads.{h}"), x)[0] for h, x in enumerate(tasks)]
     return np.array(logits), scenario
 
 
 def wukong_layer(w: Weights, x_nD: Array, fm_tokens: int) -> Array:
     fm = x_nD @ (x_nD.T @ w["y.weight"].T)  # X (X^T Y)
     flat = layer_norm(w, "fm_norm", fm.reshape(-1))
-    fmb = linear(w, "fm_mlp.2", relu(linear(w, "fm_mlp.0", flat))).reshape(fm_tokens, x_nD.shape[1])
+    fmb = mlp(below(w, "fm_mlp"), flat).reshape(fm_tokens, x_nD.shape[1])
     lcb = w["compress.weight"] @ x_nD
     residual = w["residual.weight"] @ x_nD if "residual.weight" in w else x_nD
     return np.stack([layer_norm(w, "norm", x) for x in np.concatenate([fmb, lcb]) + residual])
@@ -230,7 +231,7 @@ def wukong(embedding: EmbeddingReference, w: Weights, config: Any, row: dict[str
     x = np.stack([linear(w, f"projections.{i}", v) for i, v in enumerate(vectors)])
     for layer in range(config.layers):
         x = wukong_layer(below(w, f"layers.{layer}"), x, config.fm_tokens)
-    return linear(w, "head.2", relu(linear(w, "head.0", x.reshape(-1)))), scenario
+    return mlp(below(w, "head"), x.reshape(-1)), scenario
 
 
 def rows_of(inputs: dict[str, Tensor]) -> list[dict[str, Any]]:

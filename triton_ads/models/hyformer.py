@@ -36,6 +36,7 @@ from triton_ads.models.config import ModelConfig
 from triton_ads.models.embedding import Embedding
 from triton_ads.models.epnet import EPNet
 from triton_ads.models.heads import HeadSelection, head_count
+from triton_ads.models.mlp import MLP
 from triton_ads.models.ple import PLE
 from triton_ads.models.pooling import masked_mean
 from triton_ads.models.swiglu import SwiGLU
@@ -73,18 +74,6 @@ class QueryGenerator(nn.Module):
     def forward(self, flat_MX: Tensor, mean_MD: Tensor) -> Tensor:
         """float32 [M, N D] and [M, D] -> [M, D]."""
         return self.query(F.silu(self.hidden(torch.cat([flat_MX, mean_MD], dim=1))))
-
-
-class Head(nn.Module):
-    """Two fully connected layers with ReLU between, to one logit."""
-
-    def __init__(self, width: int, hidden: int) -> None:
-        super().__init__()
-        self.hidden = nn.Linear(width, hidden)
-        self.logit = nn.Linear(hidden, 1)
-
-    def forward(self, x_MI: Tensor) -> Tensor:
-        return self.logit(torch.relu(self.hidden(x_MI)))
 
 
 class HyFormer(nn.Module):
@@ -137,7 +126,7 @@ class HyFormer(nn.Module):
             config.shared_experts,
             config.expert_width,
         )
-        self.heads = nn.ModuleList(Head(config.expert_width, config.head_hidden) for _ in range(head_count(recipe)))
+        self.heads = nn.ModuleList(MLP(config.expert_width, config.head_hidden, 1) for _ in range(head_count(recipe)))
         self.selection = HeadSelection(recipe, table_rows, scenario_rows)
 
     def forward(

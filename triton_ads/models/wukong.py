@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from triton_ads.models.config import ModelConfig
 from triton_ads.models.embedding import Embedding
 from triton_ads.models.heads import HeadSelection, head_count
+from triton_ads.models.mlp import MLP
 from triton_ads.models.pooling import masked_mean
 from triton_ads.recipe import Recipe
 
@@ -36,13 +37,6 @@ class WukongConfig(ModelConfig):
     fm_hidden: int = Field(default=256, ge=1, le=8192, description="hidden width of the block's MLP")
     head_hidden: int = Field(default=128, ge=1, le=8192, description="hidden width of the head")
     dense_width: int = Field(default=16, ge=1, le=1024, description="projection of a side's dense features")
-
-
-class MLP(nn.Sequential):
-    """Two fully connected layers with ReLU between."""
-
-    def __init__(self, width_in: int, hidden: int, width_out: int) -> None:
-        super().__init__(nn.Linear(width_in, hidden), nn.ReLU(), nn.Linear(hidden, width_out))
 
 
 class WukongLayer(nn.Module):
