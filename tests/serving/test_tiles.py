@@ -93,7 +93,9 @@ def test_what_is_packed_is_what_is_unpacked(lengths, size, largest):
     np.testing.assert_array_equal(scores_MK, source_MF)
 
 
-@pytest.mark.parametrize(("longest", "size"), [(1, 8), (8, 8), (9, 16), (57, 64), (63, 64), (64, 64), (65, 64), (2000, 64)])
+@pytest.mark.parametrize(
+    ("longest", "size"), [(1, 8), (8, 8), (9, 16), (57, 64), (63, 64), (64, 64), (65, 64), (2000, 64)]
+)
 def test_a_tile_is_no_longer_than_the_longest_request(longest, size):
     assert tile_size([1, longest], 64) == size
 
