@@ -5,11 +5,11 @@ import time
 
 from triton_ads.server.processes import (
     SHARED_MEMORY,
+    anonymous_bytes,
     kill_process,
     read_process,
     read_stub,
     remove_regions,
-    resident_bytes,
     session_members,
     shared_regions,
 )
@@ -81,9 +81,9 @@ def test_only_regions_of_the_prefix_are_removed():
         (SHARED_MEMORY / ("x" + prefix)).unlink()
 
 
-def test_resident_memory_grows_with_what_is_held():
-    before = resident_bytes(os.getpid())
+def test_allocated_memory_grows_with_what_is_held():
+    before = anonymous_bytes(os.getpid())
     held = bytearray(b"x") * 50_000_000
-    assert 45e6 < resident_bytes(os.getpid()) - before < 80e6
+    assert 45e6 < anonymous_bytes(os.getpid()) - before < 80e6
     del held
-    assert resident_bytes(2**22 + 1) == 0
+    assert anonymous_bytes(2**22 + 1) == 0

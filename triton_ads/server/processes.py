@@ -13,7 +13,6 @@ from pathlib import Path
 PROC = Path("/proc")
 SHARED_MEMORY = Path("/dev/shm")
 _STUB = "triton_python_backend_stub"
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True)
@@ -80,12 +79,13 @@ def kill_process(process: Process | Stub) -> None:
             os.kill(process.pid, signal.SIGKILL)
 
 
-def resident_bytes(pid: int) -> int:
-    """Resident memory of a process, shared pages included; 0 when there is no such process."""
+def anonymous_bytes(pid: int) -> int:
+    """Resident memory that a process allocated, without mapped files; 0 when there is no such process."""
     try:
-        return int((PROC / str(pid) / "statm").read_text().split()[1]) * _PAGE
-    except (OSError, IndexError):
+        lines = (PROC / str(pid) / "status").read_text().splitlines()
+    except OSError:
         return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:")), 0)
 
 
 def shared_regions(prefix: str) -> dict[str, int]:

@@ -169,6 +169,8 @@ class Watchdog:
             pids = ", ".join(str(stub.pid) for stub in dead)
             self._recover(f"the process of {', '.join(models)} died (pid {pids})", models)
             return
+        if self._suspects:
+            return  # whether they are dead is known at the next look; a canary would only wait for them
         if time.monotonic() - self._last_canary >= self.limits.canary_period_s or self._canary_failures_in_row:
             problem = self._ask_canary()
             if problem is not None and self._canary_failures_in_row >= self.limits.canary_failures:
