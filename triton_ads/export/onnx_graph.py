@@ -67,7 +67,7 @@ def export_onnx(
     try:
         exported = torch.export.export(
             _Variadic(module),  # one form for every module, whatever its arguments are called
-            tuple(example_inputs),
+            tuple(tensor.clone() for tensor in example_inputs),  # one tensor given twice would be one input
             dynamic_shapes=(shapes,),
             # Sizes of views become checks at run time, which ONNX has no use for, instead of bounds on the axes.
             prefer_deferred_runtime_asserts_over_guards=True,

@@ -40,7 +40,7 @@ def capture(module: nn.Module, example_inputs: dict[str, torch.Tensor]) -> Captu
     try:
         exported = torch.export.export(
             Positional(module, list(example_inputs)),
-            tuple(example_inputs.values()),
+            tuple(tensor.clone() for tensor in example_inputs.values()),  # one tensor given twice would be one input
             dynamic_shapes=(tuple({0: batch} for _ in example_inputs),),
         ).run_decompositions({})  # an empty table: functional, but nothing decomposed
     except Exception as error:  # torch.export raises many types; each means the same here

@@ -213,9 +213,9 @@ class Emitter:
         assert value.side == "user"
         if value.node not in self._by_row:
             self._by_row[value.node] = self._gather(value, self._user_of_row(), self.rows)
-            assert self.current is not None
-            elements = math.prod(size for size in value.shape if isinstance(size, int))
-            self.unshared.append(Unshared(str(self.current.target), source_line(self.current), elements))
+            if self.current is not None:
+                elements = math.prod(size for size in value.shape if isinstance(size, int))
+                self.unshared.append(Unshared(str(self.current.target), source_line(self.current), elements))
         return Row("item", self._by_row[value.node], value.shape, value.dtype)
 
     def as_item(self, value: Tensorial) -> Row:
@@ -280,9 +280,9 @@ class Emitter:
         if node not in self._entries:
             shape = self._axis_0(node)
             if shape is None:
-                assert self.current is not None
+                where = f"{source_line(self.current)}: {self.current.target}" if self.current else "the output"
                 raise SplitError(
-                    f"{source_line(self.current)}: {self.current.target} reads a user's value of shape "
+                    f"{where} reads a user's value of shape "
                     f"{tuple(node.meta['shape'])}, whose axis 0 is not the batch; the batch axis cannot be followed"
                 )
             self.cuts.append(CutValue(node, shape, node.meta["dtype"]))

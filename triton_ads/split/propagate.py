@@ -24,6 +24,8 @@ _ASSERTIONS = {
     torch.ops.aten._assert_async.msg,
 }
 
+_VIEWS = {aten.view.default, aten._unsafe_view.default}
+
 
 def propagate(captured: Captured, sides: dict[str, Side], names: dict[int, str]) -> tuple[Emitter, Row]:
     """Translate the whole graph; returns the emitter with both graphs and the scores as a value of the item side."""
@@ -52,7 +54,7 @@ class _Propagation:
                 self.emit.current = node
                 self.values[node] = self._translate(node)
             elif node.op == "output":
-                self.emit.current = node
+                self.emit.current = None  # scores are per row: a copy to get there is no loss
                 return self.emit, self._scores(node)
             elif node.op != "placeholder":
                 raise SplitError(f"{source_line(node)}: {node.op} {node.target} is not understood")
@@ -113,10 +115,12 @@ class _Propagation:
     def _copy(self, node: fx.Node, side: Side, args: Any, kwargs: Any) -> Any:
         """The operator as the model wrote it, in the graph of one side."""
         value = node.meta["val"]
+        # A view was legal for the strides of the whole model; in a part a value may lie otherwise.
+        target = aten.reshape.default if node.target in _VIEWS else node.target
         if isinstance(value, torch.Tensor):
             shape, dtype = _shape(value), value.dtype
-            return self.emit.emit(side, node.target, *args, shape=shape, dtype=dtype, keywords=kwargs)
-        many = self.emit.emit(side, node.target, *args, shape=(), dtype=torch.float32, keywords=kwargs).node
+            return self.emit.emit(side, target, *args, shape=shape, dtype=dtype, keywords=kwargs)
+        many = self.emit.emit(side, target, *args, shape=(), dtype=torch.float32, keywords=kwargs).node
         part = self.emit.user if side == "user" else self.emit.item
         outputs = []
         for index, tensor in enumerate(value):
