@@ -161,7 +161,7 @@ class ServerProcess:
         for record in self._reader.read():
             if record.opened:
                 self._opened.add(record.opened)
-            elif record.loaded:
+            if record.loaded:
                 _log.info("model %s is ready", record.loaded)
                 self.failures.pop(record.loaded, None)
             elif record.failed:

@@ -23,8 +23,8 @@ from triton_ads.server.server import TritonServer
 
 SAMPLES = 40
 THREADS = 8
-#: Bytes that one process may grow by over half of the requests. Measured: requests of one size add 4 kB over 4,000, so
-#: nothing leaks; of 1,000 sizes, as here, the allocator's free lists still settle, 0.8 MB over 5,000 and less each time.
+#: Bytes that one process may grow by over half of the requests. Measured: requests of one size add 4 kB over 4,000:
+#: nothing leaks. Of 1,000 sizes, as here, the allocator still settles: 0.8 MB over 5,000, and less each time.
 #: So 10,000 requests show a leak of 300 bytes a request, 2,000 one of 1,500 bytes; most tensors are larger.
 ALLOWED = 1.5e6
 _PATIENCE_S = 30.0

@@ -1,0 +1,134 @@
+"""`triton-ads rank` against the real server."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.tiny_release import ITEMS, USERS
+from triton_ads.cli import main
+from triton_ads.commands.rank import context_values, current_release
+from triton_ads.features.ids import MISSING, raw_id
+from triton_ads.manifest import ManifestError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def ask(server, repository, capsys):
+    """Runs the command; its exit status, output and errors."""
+
+    def run(*arguments, protocol="grpc"):
+        url = server.grpc_url if protocol == "grpc" else server.http_url
+        command = ["rank", "--repository", str(repository), "--protocol", protocol, "--url", url, *arguments]
+        status = main(command)
+        shown = capsys.readouterr()
+        return status, shown.out, shown.err
+
+    return run
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_the_json_is_what_the_client_gets(ask, grpc, protocol):
+    arguments = ["--user", str(USERS[9]), "--candidates", "40", "--top", "4", "--tier", "high", "--json"]
+    status, out, err = ask(*arguments, "--context", "daypart=morning", "--context", "bid=0.5", protocol=protocol)
+    answer = json.loads(out)
+    candidates = np.random.default_rng(0).choice(np.array(ITEMS), 40, replace=False)
+    expected = grpc.rank(
+        candidates, user_id=USERS[9], tier="high", context_features=[raw_id("morning")], context_dense=[0.5]
+    )
+    assert (status, err) == (0, "")
+    assert [row["id"] for row in answer["ranked"]] == expected.ids[:4].tolist()
+    assert [row["title"] for row in answer["ranked"]] == [f"Ad {i}" for i in expected.ids[:4]]
+    for row, scores in zip(answer["ranked"], expected.scores, strict=False):
+        assert row["scores"] == {"cvr": pytest.approx(scores[0], abs=2e-6), "dcvr": pytest.approx(scores[1], abs=2e-6)}
+    assert (answer["tier"], answer["reason"], answer["candidates"]) == ("high", "insisted", 40)
+    assert answer["release"] == expected.release
+    assert answer["milliseconds"] > 0
+
+
+def test_the_table_shows_titles_scores_tier_time_and_release(ask, grpc):
+    status, out, _ = ask("--user", str(USERS[9]), "--candidates", "30", "--top", "3", "--tier", "standard")
+    assert status == 0
+    assert f"user {USERS[9]}, 30 candidates" in out
+    assert out.count("Ad 10") == 3
+    assert "cvr" in out
+    assert "dcvr" in out
+    assert "tier standard (insisted)" in out
+    assert f"release {grpc.rank([]).release}" in out
+
+
+def test_more_candidates_than_there_are_ads(ask):
+    status, out, err = ask("--candidates", "5000", "--json", "--top", "5000")
+    assert (status, err) == (0, f"the release knows {len(ITEMS)} ads; all of them are ranked\n")
+    assert sorted(row["id"] for row in json.loads(out)["ranked"]) == list(ITEMS)
+
+
+def test_what_the_server_refuses_is_shown(ask):
+    status, out, err = ask("--tier", "gold", "--candidates", "5")
+    assert (status, out) == (1, "")
+    assert "insisted_tier: 'gold' found, standard, high or empty allowed" in err
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_without_a_server_it_says_how_to_start_one(repository, capsys, protocol):
+    command = [
+        "rank",
+        "--repository",
+        str(repository),
+        "--protocol",
+        protocol,
+        "--url",
+        "127.0.0.1:9",
+        "--candidates",
+        "5",
+    ]
+    assert main(command) == 1
+    shown = capsys.readouterr()
+    assert "no server answers" in shown.err
+    assert "127.0.0.1:9" in shown.err
+    assert "triton-ads serve" in shown.err
+
+
+def test_without_a_repository_it_says_how_to_make_one(tmp_path, capsys):
+    assert main(["rank", "--repository", str(tmp_path / "none")]) == 1
+    assert "triton-ads build" in capsys.readouterr().err
+
+
+def test_the_newest_version_gives_the_release(repository, tmp_path):
+    release = current_release(repository)
+    assert (release / "manifest.json").is_file()
+    for version, name in (("2", "old"), ("10", "new")):
+        (tmp_path / name).mkdir()
+        (tmp_path / "repository" / "router" / version).mkdir(parents=True)
+        (tmp_path / "repository" / "router" / version / "release").symlink_to(f"../../../{name}")
+    assert current_release(tmp_path / "repository") == (tmp_path / "new").resolve()
+    with pytest.raises(ManifestError, match="triton-ads build"):
+        current_release(tmp_path / "new")
+
+
+def test_context_pairs_become_columns(recipe):
+    assert context_values(recipe, []) == (None, None)
+    ids, dense = context_values(recipe, ["daypart=morning"])
+    assert (ids.tolist(), dense.tolist()) == ([raw_id("morning")], [0.0])
+    ids, dense = context_values(recipe, ["bid=0.25"])
+    assert (ids.tolist(), dense.tolist()) == ([MISSING], [0.25])
+    assert context_values(recipe, ["daypart=7"])[0].tolist() == [7]
+    for wrong in ("daypart", "segment=new", "=1"):
+        with pytest.raises(ValueError, match="a name of daypart, bid is allowed"):
+            context_values(recipe, [wrong])
+    with pytest.raises(ValueError, match="could not convert"):
+        context_values(recipe, ["bid=high"])
+
+
+@pytest.mark.parametrize(("example", "protocol"), [("rank_grpc.py", "grpc"), ("rank_http.py", "http")])
+def test_the_examples_run_as_they_stand(server, example, protocol):
+    url = server.grpc_url if protocol == "grpc" else server.http_url
+    done = subprocess.run(
+        [sys.executable, ROOT / "clients" / example, url], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "tier standard" in done.stdout

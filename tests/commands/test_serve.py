@@ -1,0 +1,160 @@
+"""`triton-ads serve` as a process of its own, ended in every way."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.echo_repository import write_echo
+from triton_ads.client import RankClient
+from triton_ads.server.processes import Process, read_process, read_stub, session_members, shared_regions
+
+pytestmark = pytest.mark.server
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Served:
+    """A running `triton-ads serve` on free ports, and what it printed."""
+
+    def __init__(self, repository: Path, *options: str) -> None:
+        command = [sys.executable, "-m", "triton_ads.cli", "serve", "--repository", str(repository), *options]
+        command += [f"--{name}-port=0" for name in ("http", "grpc", "metrics", "health")]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
+        self.lines: list[str] = []
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip())
+            if "Ctrl-C" in line:
+                break
+        self.guardian = self._child()
+
+    def _child(self) -> int:
+        """The guardian: the child that leads a session of its own."""
+        for entry in Path("/proc").glob("[0-9]*"):
+            process = read_process(int(entry.name))
+            if process and process.parent == self.process.pid and process.session == process.pid:
+                return process.pid
+        raise AssertionError("\n".join(self.lines))
+
+    def address(self, name: str) -> str:
+        return next(line.split()[1] for line in self.lines if line.split()[:1] == [name])
+
+    def living(self) -> list[Process]:
+        return [process for process in session_members(self.guardian) if process.alive]
+
+    def end(self, number: int, limit_s: float) -> tuple[int, str]:
+        """Send a signal; the exit status and what was printed after the start."""
+        self.process.send_signal(number)
+        rest, _ = self.process.communicate(timeout=limit_s)
+        return self.process.returncode, rest
+
+
+def prefix_of(served: Served) -> str:
+    """What the server's regions of shared memory begin with: the launcher's pid is part of it."""
+    return f"triton_ads_{served.process.pid}_"
+
+
+def test_the_printed_commands_work_as_printed_and_ctrl_c_ends_it_with_0(repository):
+    served = Served(repository)
+    printed = "\n".join(served.lines)
+    assert [line for line in served.lines if "is ready" in line] == served.lines[:4]  # nothing of a missing GPU
+    with RankClient(served.address("gRPC")) as client:
+        assert client.rank([1000]).ids.tolist() == [1000]
+
+    curl = next(line for line in served.lines if "curl" in line)
+    answer = subprocess.run(curl, shell=True, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert '"ranked_ids"' in answer
+    rank = next(line for line in served.lines if "triton-ads rank" in line).strip()
+    rank = rank.replace("triton-ads", f"{sys.executable} -m triton_ads.cli", 1)
+    table = subprocess.run(rank, shell=True, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert re.search(r"│ +10 │ +\d+ │ Ad \d+ ", table), printed
+
+    status, rest = served.end(signal.SIGINT, 10)
+    assert (status, rest) == (0, "stopped\n")
+    assert session_members(served.guardian) == []
+    assert shared_regions(prefix_of(served)) == {}
+
+
+def test_sigterm_after_a_stub_was_killed_is_bounded_ends_with_0_and_leaves_nothing(tmp_path):
+    served = Served(write_echo(tmp_path / "repository", instances=2))
+    stub = next(process for process in served.living() if read_stub(process))
+    os.kill(stub.pid, signal.SIGKILL)
+    status, rest = served.end(signal.SIGTERM, 12)
+    assert (status, rest) == (0, "stopped\n")
+    assert session_members(served.guardian) == []
+    assert shared_regions(prefix_of(served)) == {}
+
+
+def test_when_the_launcher_is_killed_the_guardian_cleans_up(tmp_path):
+    served = Served(write_echo(tmp_path / "repository", instances=2))
+    assert len(served.living()) == 4  # guardian, server, two stubs
+    served.end(signal.SIGKILL, 5)
+    end = time.monotonic() + 10
+    while served.living():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert shared_regions(prefix_of(served)) == {}
+
+
+def test_when_the_guardian_is_killed_too_the_processes_end(tmp_path):
+    served = Served(write_echo(tmp_path / "repository"))
+    served.process.send_signal(signal.SIGSTOP)  # a launcher that can do nothing
+    os.kill(served.guardian, signal.SIGKILL)
+    end = time.monotonic() + 10
+    while served.living():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    served.process.send_signal(signal.SIGCONT)
+    # It notices, and starts a new server.
+    with pytest.raises(subprocess.TimeoutExpired):
+        served.process.wait(2)
+    assert served.end(signal.SIGTERM, 12)[0] == 0
+    assert shared_regions(prefix_of(served)) == {}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_the_start_ends_it_with_0(tmp_path, number):
+    repository = write_echo(tmp_path / "repository", initialize="import time; time.sleep(30)")
+    command = [sys.executable, "-m", "triton_ads.cli", "serve", "--repository", str(repository)]
+    command += [f"--{name}-port=0" for name in ("http", "grpc", "metrics", "health")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        log = tmp_path / "server" / "0" / "triton.log"
+        while not (log.exists() and "loading: echo" in log.read_text()):
+            time.sleep(0.05)
+        process.send_signal(number)
+        assert process.wait(10) == 0
+        assert process.stdout.read() == "stopped\n"
+    assert shared_regions(f"triton_ads_{process.pid}_") == {}
+
+
+def test_what_keeps_it_from_starting_is_said_in_one_line(tmp_path):
+    def refused(*arguments):
+        command = [sys.executable, "-m", "triton_ads.cli", "serve", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (1, "")
+        return done.stderr
+
+    assert refused() == "triton-ads serve: model repository var/repository: no such folder\n"
+    write_echo(tmp_path / "var" / "repository")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        message = refused(f"--http-port={port}", "--grpc-port=0", "--metrics-port=0", "--health-port=0")
+    holder = f"{Path('/proc/self/comm').read_text().strip()} (pid {os.getpid()})"
+    assert message == f"triton-ads serve: port {port}, wanted for HTTP, is in use by {holder}\n"
+
+
+def test_verbose_shows_all_of_tritons_log(tmp_path):
+    served = Served(
+        write_echo(tmp_path / "repository", initialize='print("hello from the model", flush=True)'), "--verbose"
+    )
+    printed = "\n".join(served.lines)
+    assert "Started GRPCInferenceService" in printed
+    assert "hello from the model" in printed
+    assert served.end(signal.SIGTERM, 12)[0] == 0
