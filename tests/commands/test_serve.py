@@ -56,13 +56,28 @@ class Served:
         return self.process.returncode, rest
 
 
+@pytest.fixture
+def serve():
+    """Starts servers; what a failed test left running is ended."""
+    started: list[Served] = []
+
+    def start(*arguments) -> Served:
+        started.append(Served(*arguments))
+        return started[-1]
+
+    yield start
+    for served in started:
+        served.process.kill()
+        served.process.wait()
+
+
 def prefix_of(served: Served) -> str:
     """What the server's regions of shared memory begin with: the launcher's pid is part of it."""
     return f"triton_ads_{served.process.pid}_"
 
 
-def test_the_printed_commands_work_as_printed_and_ctrl_c_ends_it_with_0(repository):
-    served = Served(repository)
+def test_the_printed_commands_work_as_printed_and_ctrl_c_ends_it_with_0(serve, repository):
+    served = serve(repository)
     printed = "\n".join(served.lines)
     assert [line for line in served.lines if "is ready" in line] == served.lines[:4]  # nothing of a missing GPU
     with RankClient(served.address("gRPC")) as client:
@@ -82,8 +97,8 @@ def test_the_printed_commands_work_as_printed_and_ctrl_c_ends_it_with_0(reposito
     assert shared_regions(prefix_of(served)) == {}
 
 
-def test_sigterm_after_a_stub_was_killed_is_bounded_ends_with_0_and_leaves_nothing(tmp_path):
-    served = Served(write_echo(tmp_path / "repository", instances=2))
+def test_sigterm_after_a_stub_was_killed_is_bounded_ends_with_0_and_leaves_nothing(serve, tmp_path):
+    served = serve(write_echo(tmp_path / "repository", instances=2))
     stub = next(process for process in served.living() if read_stub(process))
     os.kill(stub.pid, signal.SIGKILL)
     status, rest = served.end(signal.SIGTERM, 12)
@@ -92,8 +107,8 @@ def test_sigterm_after_a_stub_was_killed_is_bounded_ends_with_0_and_leaves_nothi
     assert shared_regions(prefix_of(served)) == {}
 
 
-def test_when_the_launcher_is_killed_the_guardian_cleans_up(tmp_path):
-    served = Served(write_echo(tmp_path / "repository", instances=2))
+def test_when_the_launcher_is_killed_the_guardian_cleans_up(serve, tmp_path):
+    served = serve(write_echo(tmp_path / "repository", instances=2))
     assert len(served.living()) == 4  # guardian, server, two stubs
     served.end(signal.SIGKILL, 5)
     end = time.monotonic() + 10
@@ -103,8 +118,8 @@ def test_when_the_launcher_is_killed_the_guardian_cleans_up(tmp_path):
     assert shared_regions(prefix_of(served)) == {}
 
 
-def test_when_the_guardian_is_killed_too_the_processes_end(tmp_path):
-    served = Served(write_echo(tmp_path / "repository"))
+def test_when_the_guardian_is_killed_too_the_processes_end(serve, tmp_path):
+    served = serve(write_echo(tmp_path / "repository"))
     served.process.send_signal(signal.SIGSTOP)  # a launcher that can do nothing
     os.kill(served.guardian, signal.SIGKILL)
     end = time.monotonic() + 10
@@ -150,8 +165,8 @@ def test_what_keeps_it_from_starting_is_said_in_one_line(tmp_path):
     assert message == f"triton-ads serve: port {port}, wanted for HTTP, is in use by {holder}\n"
 
 
-def test_verbose_shows_all_of_tritons_log(tmp_path):
-    served = Served(
+def test_verbose_shows_all_of_tritons_log(serve, tmp_path):
+    served = serve(
         write_echo(tmp_path / "repository", initialize='print("hello from the model", flush=True)'), "--verbose"
     )
     printed = "\n".join(served.lines)
