@@ -131,7 +131,7 @@ def _check_graphs(model: nn.Module, parts: Split, inputs: dict[str, Tensor], fol
     with tempfile.TemporaryDirectory() as temporary:
         path = Path(temporary) / "row.onnx"
         row = export_onnx(
-            Positional(model, names), [t[:3] for t in inputs.values()], [{0: "M"}] * len(names), names, "scores"
+            Positional(model, names), [t[:3] for t in inputs.values()], [{0: "M"}] * len(names), names, ["scores"]
         )
         save_onnx(row, path)
         row_session = open_session(path)
