@@ -51,7 +51,7 @@ def test_equals_the_formula(rank: int) -> None:
                 vectors = [table[first[of] + i, k] for i in ids if i != 0]
                 groups.append(np.mean(vectors, axis=0) if vectors else np.zeros(1 + rank))
             groups.append(float(inputs["user_dense"][m, 0]) * dense[0, k])
-            logit = float(model.bias_K[k]) + sum(g[0] for g in groups)
+            logit = float(model.bias_K[k].detach()) + sum(g[0] for g in groups)
             for i, a in enumerate(groups):
                 logit += sum(float(a[1:] @ b[1:]) for b in groups[i + 1 :])
             # Float32: some hundred terms of size 1 to 10, each right to 6e-8 of its size.
