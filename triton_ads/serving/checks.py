@@ -19,6 +19,15 @@ def check_length(name: str, array: NDArray[Any], *allowed: int) -> None:
         raise RequestError(Cause.WRONG_LENGTH, f"{name}: length {len(array)} found, {lengths} allowed")
 
 
+def check_candidates(found: int, limit: int) -> None:
+    """Refuse more candidates than the recipe allows."""
+    if found > limit:
+        raise RequestError(
+            Cause.TOO_MANY_CANDIDATES,
+            f"candidates: {found} found, at most {limit} allowed (serving.max_candidates)",
+        )
+
+
 def check_finite(name: str, array: NDArray[np.float32]) -> None:
     """Refuse NaN and infinite values."""
     finite = np.isfinite(array)

@@ -8,7 +8,7 @@ import numpy as np
 
 from triton_ads.serving import counters as count
 from triton_ads.serving.budget import Budget
-from triton_ads.serving.checks import Tensors
+from triton_ads.serving.checks import Tensors, check_candidates
 from triton_ads.serving.counters import Counters
 from triton_ads.serving.errors import Cause, RequestError
 from triton_ads.serving.release import Release
@@ -48,11 +48,7 @@ class Router:
     def parse(self, tensors: Tensors) -> RouterRequest:
         serving = self._release.recipe.serving
         candidates = tensors["candidates"].shape[1]
-        if candidates > serving.max_candidates:
-            raise RequestError(
-                Cause.TOO_MANY_CANDIDATES,
-                f"candidates: {candidates} found, at most {serving.max_candidates} allowed (serving.max_candidates)",
-            )
+        check_candidates(candidates, serving.max_candidates)
         deadline_us = int(tensors["deadline_us"][0, 0]) or self._now() + serving.deadline_ms * 1000
         insisted = self._insisted(tensors["insisted_tier"][0, 0])
         return RouterRequest(self._users.encode(tensors), candidates, deadline_us, insisted)

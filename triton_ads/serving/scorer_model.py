@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triton_ads.serving import counters as count
-from triton_ads.serving.checks import Tensors, check_finite, check_length
+from triton_ads.serving.checks import Tensors, check_candidates, check_finite, check_length
 from triton_ads.serving.counters import Counters
 from triton_ads.serving.engines import OnnxEngine
-from triton_ads.serving.errors import Cause, RequestError
+from triton_ads.serving.errors import RequestError
 from triton_ads.serving.items import ItemEncoder
 from triton_ads.serving.mixed_batch import TierScorer
 from triton_ads.serving.release import Release
@@ -55,11 +55,8 @@ class ItemScorer:
 
     def parse(self, tensors: Tensors) -> ScorerRequest:
         route = Route.read(tensors, self._release)
-        candidates_N, limit = tensors["candidates"][0], self._release.recipe.serving.max_candidates
-        if len(candidates_N) > limit:
-            raise RequestError(
-                Cause.TOO_MANY_CANDIDATES, f"candidates: {len(candidates_N)} found, at most {limit} allowed"
-            )
+        candidates_N = tensors["candidates"][0]
+        check_candidates(len(candidates_N), self._release.recipe.serving.max_candidates)
         item_features, item_dense = tensors["item_features"][0], tensors["item_dense"][0]
         check_length("item_features", item_features, 0, len(candidates_N) * self._items.id_columns)
         check_length("item_dense", item_dense, 0, len(candidates_N) * self._items.dense_columns)
