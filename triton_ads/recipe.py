@@ -15,7 +15,7 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -276,10 +276,31 @@ def parse_recipe(document: object, source: str = "recipe") -> Recipe:
 
 def _explain(error: Any) -> str:
     where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error["loc"]).lstrip(".")
-    message = error["msg"].removeprefix("Value error, ")
-    found = error.get("input")
+    message, found = error["msg"].removeprefix("Value error, "), error.get("input")
+    if error["type"] == "extra_forbidden":
+        return f"{where}: no such field; allowed: {', '.join(_fields_beside(error['loc']))}"
+    if error["type"] == "missing":
+        return f"{where}: this field is required"
     shown = "" if isinstance(found, dict | BaseModel) or found is None else f", found {found!r}"
     return f"{where}: {message}{shown}" if where else message
+
+
+def _fields_beside(place: tuple[int | str, ...]) -> list[str]:
+    """The fields of the part of a recipe in which `place`, the address of a value, lies."""
+    part: Any = Recipe
+    for step in place[:-1]:
+        if _is_part(part):
+            annotation = part.model_fields[str(step)].annotation
+            part = next(
+                (a for a in get_args(annotation) if _is_part(a) and type(None) in get_args(annotation)), annotation
+            )
+        else:  # an entry of a tuple or of a dict
+            part = next(a for a in get_args(part) if _is_part(a))
+    return sorted(part.model_fields)
+
+
+def _is_part(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
 def load_recipe(path: Path) -> Recipe:

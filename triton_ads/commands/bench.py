@@ -15,7 +15,8 @@ from rich.console import Console
 
 #: Name -> the line that `triton-ads bench --help` shows. The module is triton_ads.bench.MODULE.
 BENCHMARKS = {
-    "ranking": "the item part alone: row-wise, split by hand, split by the compiler",
+    "ranking": "what splitting is worth: row-wise, split by hand, split by the compiler",
+    "ensemble": "the service on the real server: time outside the engines, batching, mixed tiers",
 }
 
 

@@ -1,0 +1,159 @@
+"""Recipes: what is accepted, and the message for each thing that is not."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from triton_ads.recipe import Column, RecipeError, load_recipe, parse_recipe, recipe_schema
+
+DEFAULT = Path(__file__).parents[1] / "build" / "recipes" / "movielens.yaml"
+
+
+@pytest.fixture
+def document() -> dict[str, Any]:
+    return copy.deepcopy(yaml.safe_load(DEFAULT.read_text()))
+
+
+def refuse(document: object) -> str:
+    with pytest.raises(RecipeError) as caught:
+        parse_recipe(document)
+    return str(caught.value)
+
+
+def put(document: dict[str, Any], place: str, value: object) -> None:
+    """`features.0.table = value`."""
+    *path, last = place.split(".")
+    target: Any = document
+    for step in path:
+        target = target[int(step)] if step.isdigit() else target.setdefault(step, {})
+    target[int(last) if last.isdigit() else last] = value
+
+
+def test_the_default_recipe_is_the_source_s_size() -> None:
+    """13 tokens of 32 floats: 416 floats of features, 16 of each side's dense projection among them."""
+    recipe = load_recipe(DEFAULT)
+    widths = [recipe.tables[f.table].width for f in recipe.features if f.table is not None]
+    assert sum(widths) + 2 * 16 == 13 * 32
+    assert [s.length for s in recipe.sequences] == [50, 50, 50]
+    assert recipe.sequence_width == 3 * 50 * 3
+    assert recipe.unit_width == 16
+    assert (recipe.rank_label, list(recipe.labels)) == ("cvr", ["cvr", "dcvr"])
+
+
+def test_columns_follow_the_declaration_side_by_side() -> None:
+    recipe = load_recipe(DEFAULT)
+    assert recipe.id_columns("item") == [
+        Column("item_id", "item"),
+        *[Column("genres", "genre", slot) for slot in range(6)],
+        Column("year", "year"),
+    ]
+    names = [column.feature for column in recipe.id_columns("user", "context")]
+    assert names == ["user_id", "gender", "age_band", "occupation", "zip_code", "hour", "weekday", "daypart"]
+    assert recipe.dense_columns("user", "context") == [Column("activity", None)]
+
+
+WRONG = [
+    ("name", "My Recipe", "name: String should match pattern '^[a-z][a-z0-9_]{0,62}$', found 'My Recipe'"),
+    ("version", 2, "version: Input should be 1, found 2"),
+    ("data.source", "netflix", "data.source: Input should be 'movielens-100k', found 'netflix'"),
+    ("data.train_fraction", 0.95, "data: train_fraction + validation_fraction must be below 1"),
+    ("tables.user.width", 6, "tables.user.width: Input should be a multiple of 4, found 6"),
+    ("tables.user.rows", 5, "tables.user: `rows` is required for kind hashed and not allowed for kind vocabulary"),
+    ("tables.zip_code.rows", None, "tables.zip_code: `rows` is required for kind hashed"),
+    ("features.0.side", "ad", "features[0].side: Input should be 'user', 'context' or 'item', found 'ad'"),
+    ("features.0.table", "itm", "features[0].table: 'itm' is not known; allowed: user, gender"),
+    ("features.0.table", None, "features[0]: `table` is required for kinds id and ids"),
+    (
+        "features.5.table",
+        "user",
+        "features[5]: `table` is required for kinds id and ids and not allowed for kind dense",
+    ),
+    ("features.10.length", None, "features[10]: `length` is required for kind ids"),
+    ("features.0.length", 3, "features[0]: `length` is required for kind ids and not allowed for other kinds"),
+    ("features.1.name", "user_id", "features: user_id declared twice; names must differ"),
+    ("features.0.tabel", "user", "features[0].tabel: no such field; allowed: kind, length, name, side, table"),
+    ("sequences.1.fields.0.table", "x", "sequences[1].fields[0].table: 'x' is not known; allowed: user"),
+    ("sequences.1.fields.0.widht", 3, "sequences[1].fields[0].widht: no such field; allowed: name, table"),
+    ("sequences.0.length", 0, "sequences[0].length: Input should be greater than or equal to 1, found 0"),
+    ("sequences.0.fields", [], "sequences[0].fields: Tuple should have at least 1 item"),
+    ("scenario.feature", "hours", "scenario.feature: 'hours' is not known; allowed: hour, weekday, daypart"),
+    ("scenario.defualt", 1, "scenario.defualt: no such field; allowed: default, feature"),
+    ("labels", [], "labels: Tuple should have at least 1 item"),
+    ("labels", ["cvr", "cvr"], "labels: cvr declared twice; names must differ"),
+    ("rank_by", "ctr", "rank_by: 'ctr' is not known; allowed: cvr, dcvr"),
+    ("heads", {"by": "scenarios"}, "heads.by: scenarios needs `scenario` and a non-empty `heads.scenarios`"),
+    ("heads", {"by": "scenarios", "scenarios": ["noon"]}, "scenario.default: 'evening' is not known; allowed: noon"),
+    ("tiers", {}, "tiers: Dictionary should have at least 1 item"),
+    ("tiers.high.model", "dlrm", "tiers.high.model: Input should be 'hyformer' or 'wukong', found 'dlrm'"),
+    ("router.high_tier", "huge", "router.high_tier: 'huge' is not known; allowed: standard, high"),
+    ("router.default_tier", "huge", "router.default_tier: 'huge' is not known; allowed: standard, high"),
+    ("serving.tile", 0, "serving.tile: Input should be greater than or equal to 1, found 0"),
+    ("serving.tile", "many", "serving.tile: Input should be a valid integer"),
+    ("serving.buckets", [4, 2], "serving: `buckets` must be positive and strictly increasing, found [4, 2]"),
+    ("serving.deadline", 5, "serving.deadline: no such field; allowed: buckets, deadline_ms"),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "message"), WRONG, ids=[f"{place}={value}" for place, value, _ in WRONG])
+def test_a_wrong_value_is_named_with_what_is_allowed(
+    document: dict[str, Any], place: str, value: object, message: str
+) -> None:
+    put(document, place, value)
+    assert message in refuse(document)
+
+
+def test_every_mistake_is_told_at_once(document: dict[str, Any]) -> None:
+    put(document, "serving.tile", 0)
+    put(document, "data.source", "x")
+    told = refuse(document)
+    assert "serving.tile" in told
+    assert "data.source" in told
+
+
+@pytest.mark.parametrize("field", ["name", "data", "tables", "features", "labels", "tiers", "router"])
+def test_a_missing_field_is_named(document: dict[str, Any], field: str) -> None:
+    del document[field]
+    assert f"{field}: this field is required" in refuse(document)
+
+
+@pytest.mark.parametrize("side", ["user", "item"])
+def test_both_sides_need_an_id(document: dict[str, Any], side: str) -> None:
+    document["features"] = [f for f in document["features"] if f["side"] != side or f.get("kind") == "dense"]
+    assert f"no id feature of side {side}" in refuse(document)
+
+
+@pytest.mark.parametrize("text", ["[1, 2]", "just words", "", "a: [unclosed", "\x00"])
+def test_a_file_that_is_no_recipe(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(text)
+    with pytest.raises(RecipeError, match=r"recipe\.yaml"):
+        load_recipe(path)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="No such file"):
+        load_recipe(tmp_path / "none.yaml")
+
+
+def test_the_digest_depends_on_what_is_said_not_on_how(document: dict[str, Any]) -> None:
+    recipe = parse_recipe(document)
+    assert parse_recipe(dict(reversed(document.items()))).digest == recipe.digest
+    document["serving"]["queue_delay_us"] = 0  # a default, written out
+    assert parse_recipe(document).digest == recipe.digest
+    document["serving"]["tile"] = 32
+    assert parse_recipe(document).digest != recipe.digest
+
+
+def test_canonical_text_is_a_recipe_again() -> None:
+    recipe = load_recipe(DEFAULT)
+    assert parse_recipe(json.loads(recipe.canonical())) == recipe
+
+
+def test_the_schema_allows_the_fields_of_a_recipe_and_no_others() -> None:
+    schema = recipe_schema()
+    assert set(schema["properties"]) >= {"name", "tables", "features", "sequences", "tiers", "serving"}
+    assert schema["additionalProperties"] is False
