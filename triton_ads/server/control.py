@@ -48,6 +48,15 @@ class TritonControl:
             ModelState(m["name"], m.get("version", ""), m.get("state", ""), m.get("reason", "").strip()) for m in answer
         ]
 
+    def executions(self, timeout_s: float = 2.0) -> dict[str, int]:
+        """Executions of each loaded model since it was loaded: batches that were answered.
+
+        Raises:
+            ControlError: no answer.
+        """
+        answer = json.loads(self._call("GET", "/v2/models/stats", timeout_s))
+        return {m["name"]: int(m["execution_count"]) for m in answer["model_stats"]}
+
     def load(self, model: str, timeout_s: float) -> None:
         """Load a model, or load it again if its files have changed; returns when it is ready.
 

@@ -7,7 +7,8 @@ question through the whole chain. What it finds is repaired by the smallest thin
     a dead stub                     load its model again (its other instances answer meanwhile)
       that fails, or did so often     restart the server
     the server is gone              restart the server
-    the canary fails, no one died   restart the server, after a second failure in a row
+    the canary fails, no one died   restart the server, after a second failure in a row; but not while every model
+                                    goes on executing batches: then it is only slow
 
 Attempts are bounded: each failure in a row waits twice as long, then the watchdog gives up, says so in `status`, and
 leaves it to whoever supervises this process.
@@ -28,7 +29,8 @@ from triton_ads.server.processes import SHARED_MEMORY, Stub, kill_process, read_
 
 _log = logging.getLogger("triton_ads.server")
 
-_JOIN_S = 3.0
+_JOIN_S = 1.0
+_CANARY = "canary failed: "
 
 State = Literal["ready", "recovering", "gave up", "stopped"]
 
@@ -172,8 +174,12 @@ class Watchdog:
         if self._suspects:
             return  # whether they are dead is known at the next look; a canary would only wait for them
         if time.monotonic() - self._last_canary >= self.limits.canary_period_s or self._canary_failures_in_row:
+            before = self._executions()
             problem = self._ask_canary()
-            if problem is not None and self._canary_failures_in_row >= self.limits.canary_failures:
+            if problem is not None and self._all_execute(before):
+                _log.warning("watchdog: the server is slow, but every model goes on")
+                self._canary_failures_in_row = 0
+            elif problem is not None and self._canary_failures_in_row >= self.limits.canary_failures:
                 self._recover(f"the server does not answer: {problem}")
 
     def _scan(self) -> None:
@@ -210,11 +216,26 @@ class Watchdog:
         except Exception as error:
             self.counts.canary_failures += 1
             self._canary_failures_in_row += 1
-            self.reason = f"canary: {error}"
-            _log.warning("watchdog: canary failed: %s", error)
+            self.reason = f"{_CANARY}{error}"
+            _log.warning("watchdog: %s%s", _CANARY, error)
             return str(error)
         self._canary_failures_in_row = 0
+        if self.reason.startswith(_CANARY):
+            self.reason = ""
         return None
+
+    def _executions(self) -> dict[str, int]:
+        """Batches executed by each model that has a process; empty where Triton does not say."""
+        models = {stub.model for stub in self._known.values()}
+        try:
+            return {m: n for m, n in self.process.control.executions().items() if m in models}
+        except ControlError:
+            return {}
+
+    def _all_execute(self, before: dict[str, int]) -> bool:
+        """True when every model has executed a batch since: the canary waits in a queue that moves."""
+        after = self._executions()
+        return bool(before) and all(after.get(model, 0) > count for model, count in before.items())
 
     def _recover(self, problem: str, models: Sequence[str] = ()) -> None:
         """Load `models` again, or restart the server where that does not help or no model is to blame."""
