@@ -68,6 +68,9 @@ CASES: dict[str, Callable[..., Tensor]] = {
     "view across a border": lambda m, user, item: score(
         tokens(user, item).flatten(1).unflatten(1, (10, 2)).softmax(-1)
     ),
+    "padding behind joined features": lambda m, user, item: F.linear(
+        F.pad(tokens(user, item).flatten(1)[:, :17], (0, 3), value=0.5), m.wide, m.b
+    ),
     "permute": lambda m, user, item: score((tokens(user, item).permute(2, 0, 1) * 2).tanh().permute(1, 2, 0)),
     "unsqueeze, squeeze": lambda m, user, item: score(tokens(user, item).unsqueeze(1).squeeze(1).sin()),
     "expand": lambda m, user, item: score(tokens(user, item).unsqueeze(3).expand(-1, -1, -1, 2).sin()),

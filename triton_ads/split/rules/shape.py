@@ -136,6 +136,19 @@ def _align(emit: Emitter, x: Blocks, inner: int, out_inner: int) -> list[Row] | 
     return aligned
 
 
+def pad(
+    emit: Emitter, node: fx.Node, x: Any, padding: Sequence[int], mode: str = "constant", value: Any = None
+) -> Row | Blocks | None:
+    """Constant padding behind the last axis: one more block, the same for every row, made once per user."""
+    if not isinstance(x, Blocks) or mode != "constant" or len(padding) != 2 or padding[0] != 0 or padding[1] <= 0:
+        return None
+    last = len(x.shape) - 1
+    shape = resized(x.shape, last, int(padding[1]))
+    kind = {"dtype": x.dtype}
+    behind = emit.emit("user", aten.full.default, list(shape), value or 0.0, shape=shape, dtype=x.dtype, keywords=kind)
+    return cat(emit, node, [x, behind], last)
+
+
 def unsqueeze(emit: Emitter, node: fx.Node, x: Any, axis: int) -> Row | Blocks | None:
     if not isinstance(x, Blocks):
         return None
@@ -268,6 +281,7 @@ RULES: dict[Any, Any] = {
     aten.view.default: view,
     aten.reshape.default: view,
     aten._unsafe_view.default: view,
+    aten.pad.default: pad,
     aten.unsqueeze.default: unsqueeze,
     aten.squeeze.dim: squeeze,
     aten.permute.default: permute,
