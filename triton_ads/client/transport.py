@@ -72,10 +72,10 @@ class GrpcTransport:
         message = str(error.message())
         if status == "DEADLINE_EXCEEDED":
             return RankTimeoutError(f"no answer from {self._url} within {timeout_s * 1000:.0f} ms", status)
-        if status == "UNAVAILABLE" and _NOT_SERVED not in message:
-            return ServerUnavailableError(f"no server answers gRPC at {self._url}: {message.splitlines()[0]}", status)
         if status == "UNAVAILABLE":
-            return ServerUnavailableError(message, status)
+            # From the channel, when nobody listens, or from the server, for example while a release is published.
+            nobody = f"no server answers gRPC at {self._url}: " if message.startswith("failed to connect") else ""
+            return ServerUnavailableError(nobody + message.splitlines()[0], status)
         return RankError(message, status)
 
 
