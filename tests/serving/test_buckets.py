@@ -14,6 +14,14 @@ def test_more_than_the_largest_is_an_error_of_the_caller():
         smallest((1, 8), 9)
 
 
+def test_a_bucket_holds_more_tiles_of_fewer_candidates():
+    bucket = Bucket(tiles=2, size=8, id_columns=3, dense_columns=1, labels=2)
+    for tiles, size in ((2, 8), (4, 4), (16, 1)):
+        assert bucket.inputs(tiles, size)["item_ids"].shape == (tiles, size, 3)
+        assert bucket.inputs(tiles, size)["user_of_tile"].shape == (tiles,)
+        assert bucket.output(tiles, size).shape == (tiles, size, 2)
+
+
 def test_views_are_contiguous_and_share_the_buffers():
     bucket = Bucket(tiles=4, size=8, id_columns=3, dense_columns=0, labels=2)
     inputs, scores_CPK = bucket.inputs(3, 5), bucket.output(3, 5)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triton_ads.serving.tiles import Piece, Run, pack, pack_users, plan, tile_size, unpack
+from triton_ads.serving.tiles import STEP, TILE_ROWS, Piece, Run, pack, pack_users, plan, tile_size, unpack
 
 lengths = st.lists(st.integers(1, 70), min_size=1, max_size=12)
 sizes = st.sampled_from([1, 3, 8, 16])
@@ -94,11 +94,35 @@ def test_what_is_packed_is_what_is_unpacked(lengths, size, largest):
 
 
 @pytest.mark.parametrize(
-    ("longest", "size"), [(1, 8), (8, 8), (9, 16), (57, 64), (63, 64), (64, 64), (65, 64), (2000, 64)]
+    ("lengths", "size"),
+    [
+        ([1], 8),
+        ([8], 8),
+        ([9], 16),
+        ([57], 64),
+        ([64], 64),
+        ([65], 24),  # three tiles of 24 instead of two of 64
+        ([1, 64], 16),
+        ([256], 64),
+        ([2000], 56),
+        ([500, 2], 24),
+        ([1] * 64, 8),
+    ],
 )
-def test_a_tile_is_no_longer_than_the_longest_request(longest, size):
-    assert tile_size([1, longest], 64) == size
+def test_the_tile_of_least_padding(lengths, size):
+    assert tile_size(lengths, 64) == size
 
 
-def test_a_tile_that_is_no_multiple_of_the_step_stays_the_limit():
-    assert tile_size([11], 12) == 12
+@pytest.mark.parametrize(("longest", "size"), [(11, 12), (3, 8), (57, 12), (64, 8)])
+def test_a_recipe_s_tile_that_is_no_multiple_of_the_step(longest, size):
+    assert tile_size([longest], 12) == size
+
+
+@given(lengths, st.sampled_from([1, 7, 8, 20, 64]))
+def test_no_other_size_costs_less(lengths, tile):
+    def cost(size):
+        return sum(run.tiles * (size + TILE_ROWS) for run in plan(lengths, size, 10**6))
+
+    allowed = {tile, *range(STEP, tile, STEP)}
+    assert tile_size(lengths, tile) in allowed
+    assert cost(tile_size(lengths, tile)) == min(map(cost, allowed))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from triton_ads.features.ids import FIRST_ROW, OOV, PAD, hashed_rows, raw_id
+from triton_ads.features.vocabulary import Tables
 from triton_ads.manifest import CostModel, Manifest, StateEntry, TierManifest, file_digest, release_id
 from triton_ads.recipe import Column, Recipe, parse_recipe
 
@@ -335,7 +336,7 @@ def seal(folder: Path, recipe: Recipe) -> None:
         release=release_id(recipe.digest, files),
         recipe=recipe,
         recipe_digest=recipe.digest,
-        vocabulary_digest=release_id("", {k: v for k, v in files.items() if k.startswith("vocabularies/")}),
+        vocabulary_digest=Tables.load(recipe, folder / "vocabularies").digest,
         table_rows=table_rows(recipe),
         tiers={tier: _tier_manifest(recipe, tier) for tier in recipe.tiers},
         files=files,

@@ -1,4 +1,4 @@
-"""Buckets: the batch sizes for which buffers stand ready."""
+"""Buckets: the batch sizes for which buffers stand ready, counted in tiles of the recipe's size."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ class Miss(StrEnum):
 
 
 class Bucket:
-    """Buffers of up to `tiles` tiles of up to `size` candidates, filled anew by each run."""
+    """Buffers of `tiles` tiles of `size` candidates, or more tiles of fewer, filled anew by each run."""
 
     def __init__(self, tiles: int, size: int, id_columns: int, dense_columns: int, labels: int) -> None:
         self.tiles = tiles
         rows = tiles * size
         self.item_ids_RF = np.zeros((rows, id_columns), np.int64)
         self.item_dense_RD = np.zeros((rows, dense_columns), np.float32)
-        self.user_of_tile_C = np.zeros(tiles, np.int64)
+        self.user_of_tile_C = np.zeros(rows, np.int64)  # tiles of one candidate at the least
         self.scores_RK = np.zeros((rows, labels), np.float32)
 
     def inputs(self, tiles: int, size: int) -> dict[str, NDArray[Any]]:

@@ -51,7 +51,7 @@ class TierScorer:
         for request, state_Z in enumerate(states):
             self._states_BZ[request] = state_Z
         size = self._tile if self._engine.padded else tile_size(lengths, self._tile)
-        runs = plan(lengths, size, self._sizes[-1])
+        runs = plan(lengths, size, self._sizes[-1] * self._tile // size)
         if len(runs) > 1:
             self._counters.add(count.BUCKET_MISSES, self._tier, Miss.OVER_LARGEST)
         scores_MK = np.empty((len(item_ids_MF), self._labels), np.float32)
@@ -67,7 +67,7 @@ class TierScorer:
         item_dense_MD: NDArray[np.float32],
         scores_MK: NDArray[np.float32],
     ) -> None:
-        bucket = self._buckets[smallest(self._sizes, run.tiles)]
+        bucket = self._buckets[smallest(self._sizes, -(-run.tiles * run.size // self._tile))]
         tiles = bucket.tiles if self._engine.padded else run.tiles
         rows = tiles * run.size
         pack(run, item_ids_MF, bucket.item_ids_RF[:rows])

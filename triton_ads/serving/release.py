@@ -58,12 +58,17 @@ class Release:
         """The release's vocabularies.
 
         Raises:
-            ManifestError: they give other rows than those the tiers were trained with.
+            ManifestError: they are not those that the tiers were trained with.
         """
         tables = Tables.load(self.recipe, self.folder / "vocabularies")
         if tables.table_rows != self.manifest.table_rows:
             raise ManifestError(
                 f"{self.folder}: vocabularies give rows {tables.table_rows}, the manifest {self.manifest.table_rows}"
+            )
+        if tables.digest != self.manifest.vocabulary_digest:
+            raise ManifestError(
+                f"{self.folder}: vocabularies have the digest {tables.digest[:12]}, the manifest says "
+                f"{self.manifest.vocabulary_digest[:12]}"
             )
         return tables
 
