@@ -22,18 +22,22 @@ def _command(name: str) -> ModuleType:
     return importlib.import_module(f"triton_ads.commands.{name}")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one sub-command; its exit status is the command's."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Arguments of a sub-command; `command` is its name. Exits as argparse does where they are wrong."""
     parser = argparse.ArgumentParser(prog="triton-ads", description="Rank ads on Triton, from ordinary PyTorch models.")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, line in COMMANDS.items():
         sub = commands.add_parser(name, help=line, formatter_class=argparse.RawDescriptionHelpFormatter)
-        if arguments[:1] == [name]:
+        if list(arguments[:1]) == [name]:
             module = _command(name)
             sub.description = module.__doc__
             module.configure(sub)
-    args = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one sub-command; its exit status is the command's, 1 after an error, 130 after Ctrl-C."""
+    args = parse(sys.argv[1:] if argv is None else argv)
     try:
         return int(_command(args.command).run(args) or 0)
     except KeyboardInterrupt:

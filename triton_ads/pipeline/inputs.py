@@ -53,6 +53,7 @@ def path_digests(roots: Iterable[Path], base: Path, ignore: str = "") -> Digests
 def _files(root: Path) -> Iterator[Path]:
     if root.is_symlink() or root.is_file():
         yield root
+        return
     for folder, folders, files in os.walk(root):
         links = [name for name in folders if (Path(folder) / name).is_symlink()]
         yield from (Path(folder) / name for name in [*links, *files])

@@ -1,0 +1,67 @@
+"""Which stages a change of the recipe concerns."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from triton_ads.pipeline.layout import Layout
+from triton_ads.pipeline.plan import plan
+from triton_ads.recipe import Recipe, parse_recipe
+
+TINY = Path(__file__).parents[1] / "recipes" / "tiny.yaml"
+ALL = [
+    "data",
+    "train standard",
+    "train high",
+    "baselines",
+    "export standard",
+    "export high",
+    "release",
+    "repository",
+]
+LAST = ["release", "repository"]
+
+
+def recipe_digests(recipe: Recipe, var: Path) -> dict[str, dict[str, str]]:
+    """Stage -> its inputs that come from the recipe."""
+    return {
+        stage.name: {name: digest for name, digest in stage.inputs().items() if name.startswith("recipe ")}
+        for stage in plan(recipe, Layout(var, recipe.name))
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "concerned"),
+    [
+        (["training", "epochs"], 3, ["train standard", "train high", "baselines", *LAST]),
+        (["tiers", "high", "config", "layers"], 2, ["train high", "export high", *LAST]),
+        (["serving", "tile"], 32, ["export standard", "export high", *LAST]),
+        (["serving", "deadline_ms"], 50, LAST),
+        (["router", "min_history"], 7, LAST),
+        (["rank_by"], "dcvr", LAST),
+        (["data", "train_fraction"], 0.7, ALL),
+        (["sequences", 0, "length"], 9, ALL),
+        (["scenario", "default"], "night", ALL),
+        (["tables", "item", "width"], 16, ALL),
+    ],
+)
+def test_a_change_concerns_the_stages_that_read_it(
+    tmp_path: Path, path: list[Any], value: object, concerned: list[str]
+) -> None:
+    document = yaml.safe_load(TINY.read_text())
+    before = recipe_digests(parse_recipe(document), tmp_path)
+    at = document
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    after = recipe_digests(parse_recipe(document), tmp_path)
+    assert list(before) == ALL
+    assert [name for name in before if before[name] != after[name]] == concerned
+
+
+def test_only_the_changed_tier_is_concerned(tmp_path: Path, tiny: Recipe) -> None:
+    standard = recipe_digests(tiny, tmp_path)["train standard"]
+    assert "recipe tiers.standard" in standard
+    assert "recipe tiers.high" not in standard
