@@ -328,9 +328,18 @@ def test_the_budget_turns_a_flood_to_the_default_tier(release_folder):
     assert reasons(41) == [b"worthwhile"] * 40 + [b"budget"]
 
 
-def test_requests_of_one_batch_stand_in_line_for_the_high_tier(release_folder):
+def test_requests_stand_in_line_for_the_high_tier(release_folder):
     """50 candidates take 0.05 + 0.05 + 7 x 0.01 = 0.17 ms; with 0.9 ms left, twice the wait fits for two of them."""
-    router = Router(Release.open(release_folder), Counters(), now=lambda: 1_000_000)
-    request = router.parse(rank_inputs(items(50), user_id=USERS[19], deadline_us=1_000_900))
-    reasons = [answer["reason"][0, 0] for answer in router.answer([request] * 4)]
-    assert reasons == [b"worthwhile", b"worthwhile", b"deadline", b"deadline"]
+    clock = [1_000_000]
+    router = Router(Release.open(release_folder), Counters(), now=lambda: clock[0])
+
+    def reasons(n, tier=""):
+        inputs = rank_inputs(items(50), user_id=USERS[19], deadline_us=clock[0] + 900, tier=tier)
+        return [answer["reason"][0, 0] for answer in router.answer([router.parse(inputs)] * n)]
+
+    assert reasons(4) == [b"worthwhile", b"worthwhile", b"deadline", b"deadline"]
+    clock[0] += 170  # one of them is done
+    assert reasons(2) == [b"worthwhile", b"deadline"]
+    clock[0] += 340  # both are
+    assert reasons(2, tier="high") == [b"insisted"] * 2
+    assert reasons(1) == [b"deadline"]  # 0.34 ms ahead, and its own 0.17

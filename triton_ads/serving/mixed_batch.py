@@ -95,4 +95,3 @@ class TierScorer:
             item_ids_MF = np.zeros((rows, self._buckets[0].item_ids_RF.shape[1]), np.int64)
             item_dense_MD = np.zeros((rows, self._buckets[0].item_dense_RD.shape[1]), np.float32)
             self.score([self._states_BZ[0]], [rows], item_ids_MF, item_dense_MD)
-        self._counters.drain()

@@ -90,7 +90,7 @@ def decide(
     Args:
         history: events known of the user.
         left_ms: time until the deadline.
-        ahead_ms: time that the high tier needs for the requests of this batch that were given to it before.
+        ahead_ms: time that the high tier still needs for the requests that were given to it before.
         budget: candidates that the high tier may still score.
         insisted: a tier of the recipe that the request insists on; None: it does not.
     """

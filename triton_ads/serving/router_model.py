@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from triton_ads.serving import counters as count
+from triton_ads.serving.backlog import Backlog
 from triton_ads.serving.budget import Budget
 from triton_ads.serving.checks import Tensors, check_candidates
 from triton_ads.serving.counters import Counters
@@ -43,6 +44,7 @@ class Router:
         # Instances are processes that know nothing of each other: each has its share.
         rate = recipe.router.high_candidates_per_second / recipe.serving.instances
         self._budget = Budget(rate, lambda: now() / 1e6)
+        self._backlog = Backlog()
         self._tier_index = {tier: i for i, tier in enumerate(release.tiers)}
 
     def parse(self, tensors: Tensors) -> RouterRequest:
@@ -65,7 +67,7 @@ class Router:
         return 0
 
     def answer(self, requests: Sequence[RouterRequest]) -> list[Outputs | RequestError]:
-        now, ahead_ms = self._now(), 0.0
+        now = self._now()
         answers: list[Outputs | RequestError] = []
         for request in requests:
             decision = decide(
@@ -73,13 +75,13 @@ class Router:
                 history=request.user.history,
                 candidates=request.candidates,
                 left_ms=(request.deadline_us - now) / 1000,
-                ahead_ms=ahead_ms,
+                ahead_ms=self._backlog.ahead_ms(now),
                 budget=self._budget.left(),
                 insisted=request.insisted,
             )
             if decision.tier == self._policy.high_tier:
                 self._budget.spend(request.candidates)
-                ahead_ms += self._policy.high_ms(request.candidates)
+                self._backlog.add(self._policy.high_ms(request.candidates), now)
             self._counters.add(count.CHOICES, decision.tier, decision.reason)
             answers.append(self._outputs(request, decision.tier, decision.reason))
         return answers
