@@ -59,7 +59,7 @@ def half_broken(tmp_path):
 
 
 def test_models_that_cannot_be_loaded_are_named_with_their_reasons(half_broken):
-    with pytest.raises(ServerStartError) as raised, TritonServer(half_broken):
+    with pytest.raises(ServerStartError) as raised, TritonServer(half_broken, folder=half_broken.parent / "log"):
         pass
     message = str(raised.value)
     assert "raises: Internal: RuntimeError: the file of weights is missing" in message
@@ -91,23 +91,23 @@ def test_a_taken_port_is_found_before_anything_is_started(tmp_path):
 
 def test_a_folder_that_is_no_repository(tmp_path):
     with pytest.raises(ServerStartError, match="no such folder"):
-        TritonServer(tmp_path / "none").start()
+        TritonServer(tmp_path / "none", folder=tmp_path).start()
     with pytest.raises(ServerStartError, match="no model in it"):
-        TritonServer(tmp_path).start()
+        TritonServer(tmp_path, folder=tmp_path).start()
 
 
 def test_a_start_that_takes_too_long_ends_with_what_the_log_says_last(tmp_path):
     write_echo(tmp_path / "repository", initialize='print("thinking", flush=True); import time; time.sleep(60)')
     began = time.monotonic()
     with pytest.raises(ServerStartError, match=r"(?s)not ready after 1 s.*loading: echo:1.*thinking"):
-        TritonServer(tmp_path / "repository", start_timeout_s=1, stop_timeout_s=1).start()
+        TritonServer(tmp_path / "repository", folder=tmp_path, start_timeout_s=1).start()
     assert time.monotonic() - began < 5
 
 
 def test_options_that_triton_does_not_know_are_shown(tmp_path):
     write_echo(tmp_path / "repository")
     with pytest.raises(ServerStartError, match=r"(?s)ended with status .*no-such-option"):
-        TritonServer(tmp_path / "repository", arguments=("--no-such-option",)).start()
+        TritonServer(tmp_path / "repository", folder=tmp_path, arguments=("--no-such-option",)).start()
 
 
 def test_a_server_that_was_not_started_says_so(tmp_path):

@@ -40,6 +40,15 @@ class Stub:
     source: Path  # the model.py that it runs
     region: str  # its file in /dev/shm
 
+    def process(self) -> Process | None:
+        """Its line of the process table; None when it is gone, even if another process has its pid."""
+        now = read_process(self.pid)
+        return now if now is not None and now.started == self.started else None
+
+    def alive(self) -> bool:
+        now = self.process()
+        return now is not None and now.alive
+
 
 def read_process(pid: int) -> Process | None:
     """None when there is no such process."""

@@ -25,7 +25,7 @@ from typing import Any, Literal
 from triton_ads.server.control import ControlError
 from triton_ads.server.launcher import ServerProcess, ServerStartError
 from triton_ads.server.ports import PortTakenError
-from triton_ads.server.processes import SHARED_MEMORY, Stub, kill_process, read_process
+from triton_ads.server.processes import SHARED_MEMORY, Stub, kill_process
 
 _log = logging.getLogger("triton_ads.server")
 
@@ -98,7 +98,7 @@ class Watchdog:
         self._reloads = 0  # since the server started
         self._failures_in_row = 0
         self._canary_failures_in_row = 0
-        self._last_scan = self._last_canary = self._last_look = 0.0
+        self._last_scan = self._last_canary = 0.0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
 
@@ -114,9 +114,9 @@ class Watchdog:
         self.process.cancel()
         if self._thread.ident is not None:
             self._thread.join(_JOIN_S)
-            if self._thread.is_alive():  # it waits for a load: without the server there is no more to wait for
-                self.process.kill_server()
-                self._thread.join()
+            if self._thread.is_alive() and self.state == "recovering":
+                self.process.kill_server()  # it waits for a load: without the server there is nothing to wait for
+            self._thread.join()
         self.state = "stopped"
 
     @property
@@ -193,8 +193,8 @@ class Watchdog:
             self._scan()
         dead = []
         for stub in list(self._known.values()):
-            now = read_process(stub.pid)
-            if now is None or now.started != stub.started:
+            now = stub.process()
+            if now is None:
                 del self._known[stub.pid]
             elif now.alive:
                 continue
@@ -309,7 +309,9 @@ class Watchdog:
         for group in list(self._replaced):
             if time.monotonic() - group.since < self.limits.drain_s:
                 continue
-            self._replaced.remove(group)
             for stub in group.stubs:
                 kill_process(stub)
                 (SHARED_MEMORY / stub.region).unlink(missing_ok=True)
+            # Until they are dead they stay in the list, or a scan would take them for new ones.
+            if not any(stub.alive() for stub in group.stubs):
+                self._replaced.remove(group)
