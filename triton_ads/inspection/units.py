@@ -8,9 +8,9 @@ def count(number: float) -> str:
     ('24.7 M', '980')
     """
     power = 0
-    while number >= 1000 and power < 3:
+    while number >= 1000 and power < 4:
         number, power = number / 1000, power + 1
-    return f"{number:.3g} {'kMG'[power - 1]}" if power else f"{number:g}"
+    return f"{number:.3g} {'kMGT'[power - 1]}" if power else f"{number:g}"
 
 
 def size(number: int) -> str:

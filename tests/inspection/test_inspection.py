@@ -1,0 +1,124 @@
+"""What `triton-ads inspect` shows of the tiny recipe and of a tiny release, whose numbers are known."""
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from tests.support.recipes import tiny_recipe
+from tests.support.tiny_release import WIDTH, write_tiny_release
+from triton_ads.cli import main
+from triton_ads.inspection.recipe import sequences_table, tables_table, wire_table
+from triton_ads.inspection.release import show_split
+from triton_ads.inspection.units import count, size
+from triton_ads.manifest import ManifestError
+
+REPORT = {
+    "flops_row": 3000,
+    "flops_user": 2000,
+    "flops_item": 750,
+    "shared": 0.75,
+    "state_bytes": 40,
+    "state": [
+        {"name": "keys", "shape": [2, 4], "dtype": "float32", "offset": 0, "size": 8},
+        {"name": "row", "shape": [], "dtype": "int64", "offset": 8, "size": 2},
+    ],
+    "unshared": [{"operator": "aten.roll", "source": "/somewhere/model.py:7", "elements": 128}],
+}
+
+
+def cells(table: Table) -> list[list[str]]:
+    columns = [list(column.cells) for column in table.columns]
+    return [list(map(str, row)) for row in zip(*columns, strict=True)]
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    return write_tiny_release(tmp_path / "release")
+
+
+def test_columns_of_the_wire_in_order() -> None:
+    assert cells(wire_table(tiny_recipe())) == [
+        ["user_features", "2", "0", "user_id", "user"],
+        ["", "", "1", "zip_code", "zip"],
+        ["user_dense", "1", "0", "activity", "(a float)"],
+        ["context_features", "1", "0", "place", "place"],
+        ["item_features, an ad", "3", "0", "item_id", "item"],
+        ["", "", "1-2", "similar", "item"],
+    ]
+
+
+def test_sequences_and_tables() -> None:
+    recipe = tiny_recipe()
+    assert cells(sequences_table(recipe)) == [
+        ["seen", "3", "item_id (item), zip_code (zip)"],
+        ["bought", "2", "item_id (item)"],
+    ]
+    assert cells(tables_table(recipe))[0] == ["user", "the ids seen in training", "8", "32 B"]
+    assert cells(tables_table(recipe))[3] == ["zip", "16, by hash", "4", "16 B"]
+
+
+def test_a_release_with_its_tiers(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "release", str(release)]) == 0
+    shown = capsys.readouterr().out
+    assert "all digests right" in shown
+    lines = {line.split("  ")[0].strip(): line.split() for line in shown.splitlines()}
+    assert lines["model"][-2:] == ["wukong", "hyformer"]
+    # floats of 4 bytes: a vector and a dense value; two vectors and a dense value
+    assert lines["state of a user"][-4:] == [f"{4 * (WIDTH + 1)}", "B", f"{4 * (2 * WIDTH + 1)}", "B"]
+
+
+def test_a_damaged_release(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (release / "store" / "titles.json").write_text("{}")
+    assert main(["inspect", "release", str(release)]) == 1
+    error = capsys.readouterr().err
+    assert "titles.json: digest" in error
+    assert error.count("\n") == 1
+
+
+def test_a_split(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (release / "tiers" / "high" / "split.json").write_text(json.dumps(REPORT))
+    show_split(release, "high", Console())
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "costs N x 3 k FLOPs; split, 2 k + N x 750: 75.0% of an ad's operations" in shown
+    assert "State of a user: 40 B" in shown
+    assert "keys 2 x 4 float32 32" in shown
+    assert "row 1 int64 8" in shown
+    assert "aten.roll 128 /somewhere/model.py:7" in shown
+
+
+def test_a_split_that_shares_everything_says_so(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (release / "tiers" / "high" / "split.json").write_text(json.dumps({**REPORT, "unshared": []}))
+    show_split(release, "high", Console())
+    assert "Nothing of the user is copied for each ad." in capsys.readouterr().out
+
+
+def test_an_unknown_tier_and_a_missing_report(release: Path) -> None:
+    with pytest.raises(ManifestError, match="tier 'best' is not known; tiers: standard, high"):
+        show_split(release, "best", Console())
+    with pytest.raises(ManifestError, match=r"standard/split\.json: no report of the split"):
+        show_split(release, None, Console())
+
+
+def test_the_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["properties"]["version"]["const"] == 1
+
+
+def test_the_recipe_of_the_default(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "recipe", str(Path(__file__).parents[1] / "recipes" / "tiny.yaml")]) == 0
+    assert "recent" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0"), (999, "999"), (1000, "1 k"), (24_739_872, "24.7 M"), (5e12, "5 T")]
+)
+def test_counts(number: float, text: str) -> None:
+    assert count(number) == text
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0 B"), (448, "448 B"), (80_420, "80.4 kB")])
+def test_sizes(number: int, text: str) -> None:
+    assert size(number) == text

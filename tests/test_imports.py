@@ -1,0 +1,27 @@
+"""Who may import whom (pyproject.toml), and what the real server's processes have loaded."""
+
+from pathlib import Path
+
+import pytest
+from importlinter.cli import lint_imports
+
+from triton_ads.client import RankClient
+from triton_ads.server import TritonServer
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_import_rules_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
+
+
+def test_models_that_answered_have_loaded_no_pytorch(server: TritonServer, grpc: RankClient) -> None:
+    assert len(grpc.rank([1, 2, 3], user_id=1)) == 3
+    stubs = server.process.stubs()
+    assert {stub.model for stub in stubs} == {"router", "user_encoder", "item_scorer"}
+    for stub in stubs:
+        maps = Path(f"/proc/{stub.pid}/maps").read_text()
+        assert "libtorch" not in maps, stub.model
+        # The router scores nothing; that the others show their engine proves that the look was at the right place.
+        assert ("onnxruntime" in maps) == (stub.model != "router"), stub.model

@@ -1,0 +1,72 @@
+"""The package holds the library and nothing else, and packaging leaves build/ alone: it holds our recipes."""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what packaging reads, so that a bad backend damages nothing here."""
+    folder = tmp_path_factory.mktemp("source")
+    for name in ("build", "triton_ads"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore"):
+        shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def pip(*arguments: object) -> None:
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_wheel_holds_the_library_alone_and_build_is_unchanged(source: Path, tmp_path: Path) -> None:
+    before = contents(source)
+    assert "build/recipes/movielens.yaml" in before
+    pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path, source)
+    assert contents(source) == before
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names} == {"triton_ads", "triton_ads-0.1.0.dist-info"}
+    library = {name for name in before if name.startswith("triton_ads/")}
+    assert {name for name in names if name.startswith("triton_ads/")} == library
+
+
+def test_an_installed_package_runs_and_build_is_unchanged(source: Path, tmp_path: Path) -> None:
+    before = contents(source)
+    target = tmp_path / "target"
+    pip("install", "--no-deps", "--no-build-isolation", "--target", target, source)
+    assert contents(source) == before
+    program = (
+        "import triton_ads.cli as c; print(c.__file__); c.main(['inspect', 'recipe', 'build/recipes/movielens.yaml'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=source.parent,
+        env={"PYTHONPATH": str(target)},
+        capture_output=True,
+        text=True,
+    )
+    assert str(target) in done.stdout
+    assert "No such file" in done.stderr  # there is no recipe where it runs: the package brings none
+    done = subprocess.run(
+        [target / "bin" / "triton-ads", "--help"], env={"PYTHONPATH": str(target)}, capture_output=True, text=True
+    )
+    assert done.stdout.startswith("usage: triton-ads")
