@@ -21,9 +21,11 @@ def prefix():
     (SHARED_MEMORY / (name + "region")).unlink(missing_ok=True)
 
 
-def guardian(prefix, script, launcher=None):
+def guardian(prefix, script, launcher=None, temporary=None):
     command = [sys.executable, "-m", "triton_ads.server.guardian", "--launcher", str(launcher or os.getpid())]
-    command += ["--shm-prefix", prefix, "--grace-s", str(GRACE_S), "--", "bash", "-c", script]
+    command += ["--shm-prefix", prefix, "--grace-s", str(GRACE_S)]
+    command += ["--temporary", str(temporary)] if temporary else []
+    command += ["--", "bash", "-c", script]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
 
@@ -53,13 +55,14 @@ def test_a_stop_ends_even_those_that_ignore_it_and_removes_the_regions(prefix):
     assert not (SHARED_MEMORY / (prefix + "region")).exists()
 
 
-def test_a_server_that_obeys_is_not_waited_for(prefix):
-    with guardian(prefix, "echo ready; exec sleep 60") as process:
+def test_a_server_that_obeys_is_not_waited_for(prefix, tmp_path):
+    with guardian(prefix, "echo ready; exec sleep 60", temporary=tmp_path) as process:
         process.stdout.readline()
         began = time.monotonic()
         process.terminate()
         assert process.wait(5) == 0
         assert time.monotonic() - began < GRACE_S
+    assert tmp_path.exists()  # the launcher lives, and has its own mind about it
 
 
 @pytest.mark.parametrize(("script", "status"), [("exit 0", 0), ("exit 3", 3), ("kill -KILL $$", 128 + 9)])
@@ -71,9 +74,12 @@ def test_the_end_of_the_server_is_passed_on_and_its_children_end(prefix, script,
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_the_end_of_the_launcher_whatever_its_cause_ends_everything(prefix, number):
+def test_the_end_of_the_launcher_whatever_its_cause_ends_everything(prefix, number, tmp_path):
+    temporary = tmp_path / "temporary"
+    (temporary / "backends").mkdir(parents=True)
     script = (
         f"{sys.executable} -m triton_ads.server.guardian --launcher $$ --shm-prefix {prefix} --grace-s {GRACE_S} "
+        f"--temporary {temporary} "
         f'-- bash -c "echo ready; trap : TERM; while :; do sleep 1; done" & echo $!; wait'
     )
     with subprocess.Popen(["bash", "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True) as parent:
@@ -82,6 +88,7 @@ def test_the_end_of_the_launcher_whatever_its_cause_ends_everything(prefix, numb
         parent.send_signal(number)
         until(lambda: read_process(pid) is None or not read_process(pid).alive)
     until(lambda: living(parent.pid) == [])
+    assert not temporary.exists()
     assert not (SHARED_MEMORY / (prefix + "region")).exists()
 
 

@@ -189,7 +189,9 @@ def test_a_server_that_is_only_slow_is_left_alone(tmp_path):
     """The canary never succeeds; as long as the model answers others, that is no reason to restart."""
     write_echo(tmp_path / "repository")
     ports = {"gRPC": 0, "HTTP": 0, "metrics": 0}
-    process = ServerProcess(LaunchOptions(tmp_path / "repository", tmp_path, ports, stop_timeout_s=0.5), find_server())
+    process = ServerProcess(
+        LaunchOptions(tmp_path / "repository", tmp_path, False, ports, stop_timeout_s=0.5), find_server()
+    )
 
     def never(_timeout_s):
         if not idle.is_set():

@@ -14,10 +14,12 @@ Exit status: 0 after a stop that was asked for; else the server's, or 128 + the 
 import argparse
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from triton_ads.server.processes import kill_process, remove_regions, session_members
 
@@ -27,8 +29,11 @@ _PERIOD_S = 0.05
 _KILL_TIMEOUT_S = 5.0
 
 
-def guard(command: list[str], *, launcher: int, shm_prefix: str, grace_s: float) -> int:
-    """Run `command` until it ends, SIGTERM arrives or the process `launcher` is gone; returns the exit status."""
+def guard(command: list[str], *, launcher: int, shm_prefix: str, grace_s: float, temporary: Path | None) -> int:
+    """Run `command` until it ends, SIGTERM arrives or the process `launcher` is gone; returns the exit status.
+
+    Where the launcher is gone, the folder `temporary` is removed in its place.
+    """
     asked = False
 
     def ask(_signal: int, _frame: object) -> None:
@@ -60,6 +65,8 @@ def guard(command: list[str], *, launcher: int, shm_prefix: str, grace_s: float)
         status = server.wait()
     _kill_session()
     remove_regions(shm_prefix)
+    if temporary is not None and os.getppid() != launcher:
+        shutil.rmtree(temporary, ignore_errors=True)
     if stopping:
         return 0
     return status if status >= 0 else 128 - status
@@ -85,9 +92,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--launcher", type=int, required=True, help="pid of the process that must stay alive")
     parser.add_argument("--shm-prefix", required=True, help="what the server's files in /dev/shm begin with")
     parser.add_argument("--grace-s", type=float, required=True, help="time between SIGTERM and SIGKILL")
+    parser.add_argument("--temporary", type=Path, help="folder to remove when the launcher is gone")
     parser.add_argument("command", nargs="+")
     args = parser.parse_args(arguments)
-    return guard(args.command, launcher=args.launcher, shm_prefix=args.shm_prefix, grace_s=args.grace_s)
+    return guard(
+        args.command,
+        launcher=args.launcher,
+        shm_prefix=args.shm_prefix,
+        grace_s=args.grace_s,
+        temporary=args.temporary,
+    )
 
 
 if __name__ == "__main__":

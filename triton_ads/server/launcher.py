@@ -46,6 +46,7 @@ class LaunchOptions:
 
     repository: Path
     folder: Path  # the laid out backend and the log go here
+    temporary: bool  # whether the folder goes with this process
     ports: Mapping[str, int]  # by purpose: gRPC, HTTP, metrics; 0: any free one
     strict: bool = True  # a model that cannot be loaded is an error; else the others are served
     start_timeout_s: float = 120.0
@@ -180,10 +181,11 @@ class ServerProcess:
         backends = self.install.lay_out(options.folder)
         guardian = [sys.executable, "-m", "triton_ads.server.guardian"]
         guardian += ["--launcher", str(os.getpid()), "--shm-prefix", self.shm_prefix]
-        guardian += ["--grace-s", str(options.stop_timeout_s), "--"]
+        guardian += ["--grace-s", str(options.stop_timeout_s)]
+        guardian += ["--temporary", str(options.folder)] if options.temporary else []
         with self.log_path.open("ab") as log:
             self._guardian = subprocess.Popen(
-                guardian + self._command(backends),
+                [*guardian, "--", *self._command(backends)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -51,12 +51,12 @@ class TritonServer:
         limits: WatchdogLimits = DEFAULT_LIMITS,
         arguments: tuple[str, ...] = (),
     ) -> None:
-        self._temporary = folder is None
         self._health_port = health_port
         self._limits = limits
         self._options = LaunchOptions(
             repository=repository,
             folder=folder or Path(tempfile.gettempdir()) / f"triton-ads-{secrets.token_hex(6)}",
+            temporary=folder is None,
             ports={"gRPC": grpc_port, "HTTP": http_port, "metrics": metrics_port},
             strict=strict,
             start_timeout_s=start_timeout_s,
@@ -138,16 +138,19 @@ class TritonServer:
             self._health.start()
         except RankError as error:
             self._stop_all()
-            raise ServerStartError(f"the models are loaded, but a first request failed: {error}") from None
+            raise ServerStartError(
+                f"the models are loaded, but a first request failed: {error}\nlog: {self.log_path}"
+            ) from None
         except BaseException:
             self._stop_all()
+            if not self.log_path.exists():  # else the error names it
+                self._remove_folder()
             raise
 
     def stop(self) -> None:
         """Stop everything; safe to call at any time."""
         self._stop_all()
-        if self._temporary:
-            shutil.rmtree(self._options.folder, ignore_errors=True)
+        self._remove_folder()
 
     def _stop_all(self) -> None:
         if self._health is not None:
@@ -157,6 +160,10 @@ class TritonServer:
         if self._process is not None:
             self._process.stop()
         self._health = self._watchdog = self._process = None
+
+    def _remove_folder(self) -> None:
+        if self._options.temporary:
+            shutil.rmtree(self._options.folder, ignore_errors=True)
 
     def __enter__(self) -> Self:
         self.start()
