@@ -64,7 +64,8 @@ if [[ ! -f .venv/made-by || "$(<.venv/made-by)" != "$made_by" ]]; then
     echo "$made_by" >.venv/made-by
 fi
 echo "setup: installing $requirements (the first time takes minutes; PyTorch is most of it)"
-.venv/bin/python -m pip install --disable-pip-version-check --requirement "$requirements"
+.venv/bin/python -m pip install --disable-pip-version-check --requirement "$requirements" |
+    sed --unbuffered '/^Requirement already satisfied/d'
 .venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
 .venv/bin/python -c 'from triton_ads.server.install import find_server; find_server()' 2>&1 | tail -1
 stamp >"$installed"
