@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from tests.conftest import MAX_CANDIDATES
-from tests.support.metrics import settled_metric
 from tests.support.tiny_release import ITEMS, USERS, rows_of, tiny_scores
 from triton_ads.client import RankError, ServerUnavailableError
 from triton_ads.client.request import rank_inputs
 from triton_ads.features.ids import OOV, raw_id
+from triton_ads.server.metrics import settled_metric
 
 KNOWN, UNKNOWN, HUGE = list(ITEMS[:5]), [5, 6, 7], 2**62
 USER = USERS[10]

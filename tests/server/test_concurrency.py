@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from tests.support.metrics import settled_metric
 from tests.support.tiny_release import ITEMS, USERS
 from triton_ads.client import RankClient
+from triton_ads.server.metrics import settled_metric
 
 CLIENTS = 64
 ROUNDS = 3
