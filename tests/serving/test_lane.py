@@ -1,6 +1,7 @@
+import os
 import threading
 
-from triton_ads.serving.lane import Lane
+from triton_ads.serving.lane import NICE_STEPS, Lane
 
 
 def test_what_piles_up_is_taken_together_in_order_and_in_bounds():
@@ -33,3 +34,12 @@ def test_an_idle_lane_stops():
     lane = Lane(lambda items: None, largest=1)
     lane.stop()
     assert not lane._thread.is_alive()
+
+
+def test_it_stands_back_for_the_thread_that_gives_it_work():
+    own, seen = os.getpriority(os.PRIO_PROCESS, 0), []
+    lane = Lane(lambda items: seen.append(os.getpriority(os.PRIO_PROCESS, 0)), largest=1)
+    lane.put([0])
+    lane.stop()
+    assert seen == [min(own + NICE_STEPS, 19)]
+    assert os.getpriority(os.PRIO_PROCESS, 0) == own

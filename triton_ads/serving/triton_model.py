@@ -49,6 +49,7 @@ class TritonModel:
     def finalize(self) -> None:
         self._dispatcher.stop()
         self._reporter.stop()
+        del self._dispatcher  # the engines with it
 
 
 class TritonCall:
