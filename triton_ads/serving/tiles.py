@@ -13,7 +13,6 @@ values are copied once per tile instead of once per candidate.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -56,15 +55,12 @@ def tile_size(lengths: Sequence[int], tile: int) -> int:
     >>> tile_size([3, 17], 64), tile_size([65], 64), tile_size([1000], 64)
     (8, 24, 56)
     """
-    sizes = _sizes(tile)
-    tiles = -(-np.asarray(lengths)[:, None] // sizes)
-    cost = (tiles * (sizes + TILE_ROWS)).sum(0)
-    return int(sizes[cost.argmin()])
-
-
-@cache
-def _sizes(tile: int) -> NDArray[np.int64]:
-    return np.array([tile, *range((tile - 1) // STEP * STEP, 0, -STEP)])
+    best, least = tile, None
+    for size in (tile, *range((tile - 1) // STEP * STEP, 0, -STEP)):
+        cost = sum(-(-length // size) for length in lengths) * (size + TILE_ROWS)
+        if least is None or cost < least:
+            best, least = size, cost
+    return best
 
 
 def plan(lengths: Sequence[int], size: int, largest: int) -> list[Run]:
