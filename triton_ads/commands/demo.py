@@ -7,6 +7,8 @@ scripts/demo.sh makes the environment that this needs, and runs it.
 """
 
 import argparse
+import os
+import signal
 import sys
 import time
 
@@ -21,13 +23,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from triton_ads.demo.background import GRPC_URL, HTTP_URL, start_in_background
+    from triton_ads.demo.background import Ports, start_in_background
     from triton_ads.demo.users import show_users
     from triton_ads.pipeline.build import build
     from triton_ads.pipeline.runner import Selection
     from triton_ads.server import TritonServer
 
-    console = Console()
+    console, ports = Console(), Ports()
+    if args.keep:
+        ports.check()  # now, not after minutes of building
     layout = build(args.recipe, args.var, Selection())
     release = layout.release.resolve()
     start = time.monotonic()
@@ -39,10 +43,14 @@ def run(args: argparse.Namespace) -> int:
         print("Triton is stopped.")
         return 0
     log = layout.var / "serve.log"
-    pid = start_in_background(layout.repository, log)
-    print(f"Triton is ready after {time.monotonic() - start:.1f} s: gRPC {GRPC_URL}, HTTP {HTTP_URL}\n", flush=True)
-    show_users(release, GRPC_URL, HTTP_URL, console)
-    print(f"\nTriton goes on. What it says: {log}")
+    pid = start_in_background(layout.repository, log, ports)
+    print(f"Triton is ready after {time.monotonic() - start:.1f} s: gRPC {ports.grpc_url}\n", flush=True)
+    try:
+        show_users(release, ports.grpc_url, ports.http_url, console)
+    except BaseException:
+        os.kill(pid, signal.SIGTERM)
+        raise
+    print(f"\nTriton goes on; what it says is in {log}")
     print(f"  ask:   {sys.argv[0]} rank --user 42 --candidates 500 --top 10 --repository {layout.repository}")
     print(f"  stop:  kill {pid}")
     return 0

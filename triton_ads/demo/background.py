@@ -5,34 +5,62 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from triton_ads.commands.serve import GRPC_PORT, HEALTH_PORT, HTTP_PORT
+from triton_ads.commands.serve import GRPC_PORT, HEALTH_PORT, HTTP_PORT, METRICS_PORT
 from triton_ads.server import ServerStartError
-from triton_ads.server.ports import HOST
+from triton_ads.server.ports import HOST, choose_ports
 
-GRPC_URL, HTTP_URL = f"{HOST}:{GRPC_PORT}", f"{HOST}:{HTTP_PORT}"
-_READY_URL = f"http://{HOST}:{HEALTH_PORT}/ready"
 _TIMEOUT_S, _PERIOD_S = 120.0, 0.2
 
 
-def start_in_background(repository: Path, log: Path) -> int:
+@dataclass(frozen=True)
+class Ports:
+    """Where the server listens; by default where `triton-ads serve` does, so that `triton-ads rank` finds it."""
+
+    http: int = HTTP_PORT
+    grpc: int = GRPC_PORT
+    metrics: int = METRICS_PORT
+    health: int = HEALTH_PORT
+
+    @property
+    def grpc_url(self) -> str:
+        return f"{HOST}:{self.grpc}"
+
+    @property
+    def http_url(self) -> str:
+        return f"{HOST}:{self.http}"
+
+    def check(self) -> None:
+        """
+        Raises:
+            PortTakenError: one of them is in use, perhaps by an earlier server.
+        """
+        choose_ports(asdict(self))
+
+
+def start_in_background(repository: Path, log: Path, ports: Ports) -> int:
     """Start `triton-ads serve` in a session of its own and wait until it is ready.
 
     Returns:
         Its pid; SIGTERM stops it.
 
     Raises:
+        PortTakenError: a port is in use; nothing was started.
         ServerStartError: it ended or did not become ready; nothing is left running.
     """
+    ports.check()  # the server asks as well, but until it has another one would answer in its place
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "triton_ads.cli", "serve", "--repository", str(repository)]
+    for name, port in asdict(ports).items():
+        command += [f"--{name}-port", str(port)]
     with log.open("w") as file:
         server = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
         )
     try:
-        _await(server, log)
+        _await(server, f"http://{HOST}:{ports.health}/ready", log)
     except BaseException:
         server.terminate()
         server.wait()
@@ -40,12 +68,11 @@ def start_in_background(repository: Path, log: Path) -> int:
     return server.pid
 
 
-def _await(server: subprocess.Popen[bytes], log: Path) -> None:
+def _await(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
     end = time.monotonic() + _TIMEOUT_S
-    # Another server may answer on the port while ours has ended because the port was taken: ask after ours first.
     while server.poll() is None:
         try:
-            with urllib.request.urlopen(_READY_URL, timeout=1):
+            with urllib.request.urlopen(url, timeout=1):
                 return
         except (urllib.error.URLError, OSError):
             if time.monotonic() > end:
