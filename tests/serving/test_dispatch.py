@@ -133,6 +133,34 @@ def test_a_deadline_that_has_passed(dispatcher, service, counters):
     assert counters.drain()[count.REFUSED, (Cause.DEADLINE,)] == 1
 
 
+class BrokenCall(LocalCall):
+    """An answer that cannot be sent; then not even an error can be, or it can."""
+
+    def __init__(self, tensors, refusable):
+        super().__init__(tensors)
+        self.refusable = refusable
+
+    def answer(self, outputs):
+        raise MemoryError("no shared memory")
+
+    def refuse(self, error):
+        if not self.refusable:
+            raise OSError("gone")
+        super().refuse(error)
+
+
+@pytest.mark.parametrize("group", [0, 1])
+def test_an_answer_that_cannot_be_sent_stops_nobody(dispatcher, group):
+    tensors = {"x": np.array([[1, group, FUTURE]])}
+    broken, silent = BrokenCall(tensors, refusable=True), BrokenCall(tensors, refusable=False)
+    batch = [silent, broken, *calls(2, group=group)]
+    dispatcher.execute(batch)
+    assert results(batch[1:]) == [(Cause.INTERNAL, "internal error: MemoryError: no shared memory"), 4]
+    after = calls(3, group=group)
+    dispatcher.execute(after)
+    assert results(after) == [6]
+
+
 def test_the_first_group_does_not_wait_for_the_others(dispatcher, service):
     service.gate.clear()
     slow, quick = calls(5, 6, group=2), calls(1)

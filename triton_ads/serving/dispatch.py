@@ -100,14 +100,19 @@ class Dispatcher:
                 self._answer([one])
             return
         for (call, _), answer in zip(alive, answers, strict=True):
-            if isinstance(answer, RequestError):
-                self._refuse(call, answer)
-            else:
+            try:
+                if isinstance(answer, RequestError):
+                    raise answer
                 call.answer(answer)
+            except Exception as error:
+                self._refuse(call, error)
 
     def _refuse(self, call: Call, error: Exception) -> None:
         if not isinstance(error, RequestError):
             logger.error("a request failed", exc_info=error)
             error = RequestError(Cause.INTERNAL, f"internal error: {type(error).__name__}: {error}")
         self._counters.add(count.REFUSED, error.cause)
-        call.refuse(error)
+        try:
+            call.refuse(error)
+        except Exception:  # nobody to tell; the others of the batch, and the slow lane, must go on
+            logger.exception("an error could not be sent: %s", error)
