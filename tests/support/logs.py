@@ -58,7 +58,7 @@ def planted_recipe() -> Recipe:
                 "standard": {"model": "wukong", "config": {"token_dim": 16, "layers": 1}},
                 "high": {"model": "hyformer", "config": {"token_dim": 16, "tokens": 3, "mixer_hidden": 32}},
             },
-            "training": {"batch_size": 128, "epochs": 3, "learning_rate_dense": 0.01, "learning_rate_sparse": 0.1},
+            "training": {"batch_size": 128, "epochs": 6, "learning_rate_dense": 0.01, "learning_rate_sparse": 0.1},
             "router": {"default_tier": "standard", "high_tier": "high"},
         }
     )

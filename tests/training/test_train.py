@@ -15,7 +15,7 @@ from triton_ads.recipe import Recipe
 from triton_ads.training import new_model, train
 from triton_ads.training.baselines import train_baselines
 from triton_ads.training.fit import bce_loss, fit, predict, training_positions
-from triton_ads.training.optimisers import build_optimisers
+from triton_ads.training.optimisers import build_optimisers, rate_factor
 from triton_ads.training.train import measure, standardise
 
 
@@ -133,3 +133,11 @@ def test_optimisers_share_out_all_parameters_and_scale_with_the_batch(recipe: Re
     groups = [(g["lr"], g["weight_decay"], len(g["params"])) for g in dense.param_groups]
     assert groups == [(2e-3, 0.1, 1), (2e-3, 0.0, 3)]
     assert [(g["lr"], [p.shape for p in g["params"]]) for g in sparse.param_groups] == [(2e-2, [(5, 4)])]
+
+
+def test_learning_rates_warm_up_and_fall_to_nothing() -> None:
+    factors = [rate_factor(step, 100) for step in range(100)]
+    assert factors[:6] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0, 1.0])
+    assert np.allclose(np.diff(factors[5:]), -1 / 95)
+    assert factors[-1] == pytest.approx(1 / 95)
+    assert [rate_factor(0, 1), rate_factor(0, 2), rate_factor(1, 2)] == [1, 1, 1]

@@ -7,11 +7,12 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LambdaLR
 
 from triton_ads.data.examples import Examples
 from triton_ads.recipe import Training
 from triton_ads.training.id_dropout import IdDropout
-from triton_ads.training.optimisers import build_optimisers
+from triton_ads.training.optimisers import build_optimisers, rate_factor
 from triton_ads.training.progress import StageProgress
 
 PREDICTION_BATCH = 1024
@@ -38,9 +39,11 @@ def fit(model: nn.Module, examples: Examples, settings: Training, what: str) -> 
     optimisers = build_optimisers(model, settings)
     positions = training_positions(examples, settings)
     starts = [s for s in range(0, len(positions), settings.batch_size) if len(positions) - s > 1]
+    steps = settings.epochs * len(starts)
+    schedules = [LambdaLR(optimiser, lambda step: rate_factor(step, steps)) for optimiser in optimisers]
     smooth_loss: float | None = None
     model.train()
-    with StageProgress(what, settings.epochs * len(starts)) as progress:
+    with StageProgress(what, steps) as progress:
         for _ in range(settings.epochs):
             shuffled = random.permutation(positions)
             for start in starts:
@@ -50,8 +53,9 @@ def fit(model: nn.Module, examples: Examples, settings: Training, what: str) -> 
                 for optimiser in optimisers:
                     optimiser.zero_grad(set_to_none=True)
                 loss.backward()
-                for optimiser in optimisers:
+                for optimiser, schedule in zip(optimisers, schedules, strict=True):
                     optimiser.step()
+                    schedule.step()
                 smooth_loss = loss.item() if smooth_loss is None else 0.95 * smooth_loss + 0.05 * loss.item()
                 progress.advance(f"loss {smooth_loss:.4f}")
     model.eval()
