@@ -85,7 +85,9 @@ def test_oov_vectors_are_trained(recipe: Recipe, data: Path, examples: Examples)
 
 
 def test_baselines(recipe: Recipe, data: Path, tmp_path: Path) -> None:
-    train_baselines(recipe, data, tmp_path)
+    train_baselines(
+        recipe.model_copy(update={"training": recipe.training.model_copy(update={"epochs": 20})}), data, tmp_path
+    )
     found = json.loads((tmp_path / "baselines.json").read_text())
     # The planted structure is an interaction: FM can learn it, LR cannot.
     assert found["fm"]["cvr"]["auc"] > found["lr"]["cvr"]["auc"] + 0.1
