@@ -91,6 +91,7 @@ WRONG = [
     ("tiers.high.model", "dlrm", "tiers.high.model: Input should be 'hyformer' or 'wukong', found 'dlrm'"),
     ("router.high_tier", "huge", "router.high_tier: 'huge' is not known; allowed: standard, high"),
     ("router.default_tier", "huge", "router.default_tier: 'huge' is not known; allowed: standard, high"),
+    ("router.high_scenarios", 3, "router.high_scenarios: Input should be a valid tuple, found 3"),
     ("serving.tile", 0, "serving.tile: Input should be greater than or equal to 1, found 0"),
     ("serving.tile", "many", "serving.tile: Input should be a valid integer"),
     ("serving.buckets", [4, 2], "serving: `buckets` must be positive and strictly increasing, found [4, 2]"),

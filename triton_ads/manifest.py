@@ -47,7 +47,7 @@ class StateEntry(_Part):
 
 
 class CostModel(_Part):
-    """Time of the item part on the building machine: `fixed_ms + tile_ms * tiles`, one thread."""
+    """Processor time on the building machine, one thread: `user_ms`, then `fixed_ms + tile_ms * tiles`."""
 
     fixed_ms: float
     tile_ms: float

@@ -130,8 +130,11 @@ class Router(_Part):
     high_tier: Name | None = None
     min_history: int = Field(default=20, ge=0, description="events of history below which the default tier answers")
     max_candidates: int = Field(default=1000, ge=1, description="candidates above which the default tier answers")
+    high_scenarios: tuple[int | str, ...] = Field(
+        default=(), description="scenarios in which the high tier may answer; empty: in all"
+    )
     high_candidates_per_second: float = Field(
-        default=20_000, ge=0, description="budget of the high tier: candidates a second it may score"
+        default=4_000, ge=0, description="budget of the high tier: candidates a second it may score"
     )
 
 
@@ -203,6 +206,8 @@ class Recipe(_Part):
             if self.scenario is None or not self.heads.scenarios:
                 raise ValueError("heads.by: scenarios needs `scenario` and a non-empty `heads.scenarios`")
             _known("scenario.default", self.scenario.default, self.heads.scenarios)
+        if self.router.high_scenarios and self.scenario is None:
+            raise ValueError("router.high_scenarios needs `scenario`")
         if self.rank_by is not None:
             _known("rank_by", self.rank_by, self.labels)
         _known("router.default_tier", self.router.default_tier, self.tiers)

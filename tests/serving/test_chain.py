@@ -7,9 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.tiny_release import ITEMS, USERS
+from tests.support.tiny_release import ITEMS, USERS, tiny_recipe, write_tiny_release
 from triton_ads.client.request import rank_inputs
 from triton_ads.features.ids import raw_id
+from triton_ads.recipe import parse_recipe
 from triton_ads.serving import counters as count
 from triton_ads.serving.counters import Counters
 from triton_ads.serving.errors import Cause, RequestError
@@ -315,7 +316,7 @@ def test_the_router_s_choice(chain, inputs, tier, reason):
 
 
 def test_the_budget_turns_a_flood_to_the_default_tier(release_folder):
-    """20,000 candidates a second, 50 a request: at one moment the high tier takes 400 requests, 0.1 s later 40 more."""
+    """4,000 candidates a second, 50 a request: at one moment the high tier takes 80 requests, 0.1 s later 8 more."""
     clock = [1_000_000]
     router = Router(Release.open(release_folder), Counters(), now=lambda: clock[0])
     request = router.parse(rank_inputs(items(50), user_id=USERS[19]))
@@ -323,9 +324,9 @@ def test_the_budget_turns_a_flood_to_the_default_tier(release_folder):
     def reasons(n):
         return [router.answer([request])[0]["reason"][0, 0] for _ in range(n)]
 
-    assert reasons(401) == [b"worthwhile"] * 400 + [b"budget"]
+    assert reasons(81) == [b"worthwhile"] * 80 + [b"budget"]
     clock[0] += 100_000
-    assert reasons(41) == [b"worthwhile"] * 40 + [b"budget"]
+    assert reasons(9) == [b"worthwhile"] * 8 + [b"budget"]
 
 
 def test_requests_stand_in_line_for_the_high_tier(release_folder):
@@ -343,3 +344,20 @@ def test_requests_stand_in_line_for_the_high_tier(release_folder):
     clock[0] += 340  # both are
     assert reasons(2, tier="high") == [b"insisted"] * 2
     assert reasons(1) == [b"deadline"]  # 0.34 ms ahead, and its own 0.17
+
+
+def test_the_high_tier_answers_only_in_its_scenarios(tmp_path):
+    """An unknown scenario, or none, is answered as the default one: evening."""
+    document = tiny_recipe().model_dump(mode="json")
+    document["router"]["high_scenarios"] = ["evening"]
+    folder = write_tiny_release(tmp_path / "release", parse_recipe(document))
+    router = Router(Release.open(folder), Counters())
+
+    def reason(context):
+        request = router.parse(rank_inputs(items(10), user_id=USERS[19], context_features=context))
+        return router.answer([request])[0]["reason"][0, 0]
+
+    assert reason([raw_id("evening")]) == b"worthwhile"
+    assert reason([raw_id("morning")]) == b"context"
+    assert reason([raw_id("no such scenario")]) == b"worthwhile"
+    assert reason(None) == b"worthwhile"

@@ -10,7 +10,15 @@ from triton_ads.serving.router import MARGIN, Decision, Policy, Reason, decide
 COST = CostModel(fixed_ms=1.0, tile_ms=2.0, user_ms=3.0)
 POLICY = Policy("standard", "high", min_history=5, max_candidates=50, tile=8, high_cost=COST)
 #: A request to which no rule applies: the high tier answers it.
-GOOD = {"history": 10, "candidates": 20, "left_ms": 1000.0, "ahead_ms": 0.0, "budget": 1e6, "insisted": None}
+GOOD = {
+    "context_allows": True,
+    "history": 10,
+    "candidates": 20,
+    "left_ms": 1000.0,
+    "ahead_ms": 0.0,
+    "budget": 1e6,
+    "insisted": None,
+}
 
 
 @pytest.mark.parametrize(
@@ -21,6 +29,8 @@ GOOD = {"history": 10, "candidates": 20, "left_ms": 1000.0, "ahead_ms": 0.0, "bu
         ({"insisted": "standard"}, "standard", Reason.INSISTED),
         ({"insisted": "high", "history": 0, "candidates": 51, "left_ms": 0.0, "budget": 0.0}, "high", Reason.INSISTED),
         ({"candidates": 0}, "standard", Reason.NO_CANDIDATES),
+        ({"context_allows": False}, "standard", Reason.CONTEXT),
+        ({"context_allows": False, "insisted": "high"}, "high", Reason.INSISTED),
         ({"history": 4}, "standard", Reason.SHORT_HISTORY),
         ({"history": 5}, "high", Reason.WORTHWHILE),
         ({"candidates": 50}, "high", Reason.WORTHWHILE),

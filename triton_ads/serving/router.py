@@ -5,6 +5,7 @@ The rules in their order; the first that applies decides:
     insisted          the request names a tier
     only_tier         the recipe has no high tier, or it is the default one
     no_candidates     there is nothing to score                                      -> default
+    context           the scenario is not one of router.high_scenarios               -> default
     short_history     fewer events than router.min_history: little to attend to      -> default
     many_candidates   more than router.max_candidates                                -> default
     deadline          the high tier would not be done in time                        -> default
@@ -27,6 +28,7 @@ class Reason(StrEnum):
     INSISTED = "insisted"
     ONLY_TIER = "only_tier"
     NO_CANDIDATES = "no_candidates"
+    CONTEXT = "context"
     SHORT_HISTORY = "short_history"
     MANY_CANDIDATES = "many_candidates"
     DEADLINE = "deadline"
@@ -78,6 +80,7 @@ class Decision:
 def decide(
     policy: Policy,
     *,
+    context_allows: bool,
     history: int,
     candidates: int,
     left_ms: float,
@@ -88,6 +91,7 @@ def decide(
     """Choose the tier of one request.
 
     Args:
+        context_allows: the request's scenario is one in which the high tier may answer.
         history: events known of the user.
         left_ms: time until the deadline.
         ahead_ms: time that the high tier still needs for the requests that were given to it before.
@@ -100,6 +104,8 @@ def decide(
         return Decision(policy.default_tier, Reason.ONLY_TIER)
     if candidates == 0:
         return Decision(policy.default_tier, Reason.NO_CANDIDATES)
+    if not context_allows:
+        return Decision(policy.default_tier, Reason.CONTEXT)
     if history < policy.min_history:
         return Decision(policy.default_tier, Reason.SHORT_HISTORY)
     if candidates > policy.max_candidates:

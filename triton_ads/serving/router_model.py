@@ -5,7 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from triton_ads.features.encoder import scenario_rows
+from triton_ads.features.vocabulary import Tables
+from triton_ads.recipe import Recipe
 from triton_ads.serving import counters as count
 from triton_ads.serving.backlog import Backlog
 from triton_ads.serving.budget import Budget
@@ -20,9 +24,24 @@ from triton_ads.serving.triton_model import TritonModel
 from triton_ads.serving.users import EncodedUser, UserEncoder
 
 
+class HighScenarios:
+    """The recipe's `router.high_scenarios`, as rows of the scenario's column."""
+
+    def __init__(self, recipe: Recipe, tables: Tables) -> None:
+        scenarios = recipe.router.high_scenarios
+        self._rows = frozenset(scenario_rows(recipe, tables, scenarios)) if scenarios else None
+        names = [column.feature for column in recipe.id_columns("user", "context")]
+        self._column = names.index(recipe.scenario.feature) if recipe.scenario is not None else 0
+
+    def allow(self, rows_F: NDArray[np.int64]) -> bool:
+        """Whether the high tier may answer a request with these rows of user and context columns."""
+        return self._rows is None or int(rows_F[self._column]) in self._rows
+
+
 @dataclass(frozen=True)
 class RouterRequest:
     user: EncodedUser
+    context_allows: bool
     candidates: int
     deadline_us: int
     insisted: str | None
@@ -38,8 +57,9 @@ class Router:
     def __init__(self, release: Release, counters: Counters, now: Callable[[], int] = now_us) -> None:
         recipe = release.recipe
         self._counters, self._now, self._release = counters, now, release
-        store = UserStore(release.folder / "store" / "users", recipe)
-        self._users = UserEncoder(recipe, release.tables(), store, counters)
+        store, tables = UserStore(release.folder / "store" / "users", recipe), release.tables()
+        self._users = UserEncoder(recipe, tables, store, counters)
+        self._high_scenarios = HighScenarios(recipe, tables)
         self._policy = Policy.of(recipe, {tier: part.cost for tier, part in release.manifest.tiers.items()})
         # Instances are processes that know nothing of each other: each has its share.
         rate = recipe.router.high_candidates_per_second / recipe.serving.instances
@@ -53,7 +73,8 @@ class Router:
         check_candidates(candidates, serving.max_candidates)
         deadline_us = int(tensors["deadline_us"][0, 0]) or self._now() + serving.deadline_ms * 1000
         insisted = self._insisted(tensors["insisted_tier"][0, 0])
-        return RouterRequest(self._users.encode(tensors), candidates, deadline_us, insisted)
+        user = self._users.encode(tensors)
+        return RouterRequest(user, self._high_scenarios.allow(user.rows_1F[0]), candidates, deadline_us, insisted)
 
     def _insisted(self, name: bytes) -> str | None:
         tier = name.decode(errors="replace")
@@ -72,6 +93,7 @@ class Router:
         for request in requests:
             decision = decide(
                 self._policy,
+                context_allows=request.context_allows,
                 history=request.user.history,
                 candidates=request.candidates,
                 left_ms=(request.deadline_us - now) / 1000,
