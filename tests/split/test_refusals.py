@@ -19,6 +19,15 @@ def test_random_operators() -> None:
     refuse(Model(lambda m, user, item: item * torch.rand_like(item) + user.sum(1, True)), r"\.py:\d+.*random")
 
 
+def test_dropout_that_is_on() -> None:
+    refuse(Model(lambda m, user, item: torch.dropout(item, 0.5, True) + user.sum(1, True)), r"\.py:\d+.*random")
+
+
+def test_dropout_that_is_off() -> None:
+    model = Model(lambda m, user, item: torch.dropout(item, 0.5, False) + user.sum(1, True)).eval()
+    assert check_parity(model, split(model, INPUTS, SIDES), INPUTS) <= 1e-6
+
+
 def test_a_row_that_knows_its_position() -> None:
     refuse(
         Model(lambda m, user, item: item + torch.arange(item.shape[0]).unsqueeze(1) + user.sum(1, True)),

@@ -117,6 +117,31 @@ def test_lookup_of_ids_of_both_sides_is_one_lookup_a_side() -> None:
     assert parts.state_size == 2 * 3
 
 
+OTHERS: dict[str, Callable[..., Tensor]] = {
+    "bounds that are values": lambda m, user, item: score(torch.clamp(item, min=user[:, :2], max=user[:, :2] + 0.5)),
+    "attention in one operator": lambda m, user, item: score(F.scaled_dot_product_attention(item, user, user)),
+    "blocks in one operator": lambda m, user, item: score(
+        F.scaled_dot_product_attention(item, tokens(user, item), tokens(user, item))
+    ),
+    "norm across the blocks": lambda m, user, item: score(F.layer_norm(tokens(user, item).flatten(1), (20,)) ** 2),
+    "softmax across the blocks": lambda m, user, item: score(tokens(user, item).softmax(1) ** 2),
+    "sorted tokens": lambda m, user, item: tokens(user, item).flatten(1).sort(1).values,
+    "chosen tokens": lambda m, user, item: score(tokens(user, item)[:, torch.tensor([4, 0, 2])].sin()),
+    "every other token": lambda m, user, item: score(tokens(user, item)[:, ::2].sin()),
+    "repeated": lambda m, user, item: score(tokens(user, item).repeat(1, 2, 1).sin()),
+    "flipped": lambda m, user, item: score((tokens(user, item).flip(1) * tokens(user, item)).sin()),
+    "a batch axis in the middle": lambda m, user, item: score(
+        (user[:, :2].transpose(0, 1) * item.transpose(0, 1)).sin().transpose(0, 1)
+    ),
+    "fewer axes": lambda m, user, item: score((item.permute(1, 2, 0) * user.sum((1, 2))).sin().permute(2, 0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_no_rule_covers_is_right_all_the_same(name: str) -> None:
+    split_and_check(Model(OTHERS[name]), INPUTS)
+
+
 def test_an_operator_without_a_rule_is_right_and_reported_with_its_line() -> None:
     parts = split_and_check(Model(lambda m, user, item: torch.cumsum(tokens(user, item), 1).flatten(1).sin()), INPUTS)
     (copy,) = parts.unshared

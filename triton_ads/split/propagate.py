@@ -1,5 +1,6 @@
 """Partition propagation: every value of the row-wise graph is translated into the user's and the item's graph."""
 
+import inspect
 import operator
 from typing import Any
 
@@ -88,16 +89,26 @@ class _Propagation:
             return self._evaluate(node, args, kwargs)
         if not blocks and len({row.side for row in rows}) == 1:
             return self._copy(node, rows[0].side, args, kwargs)
-        rule = rule_for(node.target)
-        result = rule(self.emit, node, *args, **kwargs) if rule is not None else None
+        result = self._apply_rule(node, args, kwargs)
         if result is None:  # no rule covers it: copy the users by row
             args, kwargs = self._as_items([args, kwargs])
             result = self._copy(node, "item", args, kwargs)
         return result
 
+    def _apply_rule(self, node: fx.Node, args: Any, kwargs: Any) -> Any:
+        """What the operator's rule makes of it; None where no rule covers this form of it."""
+        rule = rule_for(node.target)
+        if rule is None or any(isinstance(leaf, Row | Blocks) for leaf in _leaves(kwargs)):
+            return None
+        try:
+            inspect.signature(rule).bind(self.emit, node, *args, **kwargs)
+        except TypeError:  # an argument that the rule does not know
+            return None
+        return rule(self.emit, node, *args, **kwargs)
+
     def _refuse_what_knows_its_row(self, node: fx.Node) -> None:
         tags = getattr(node.target, "tags", ())
-        if torch.Tag.nondeterministic_seeded in tags and node.target is not aten.dropout.default:
+        if torch.Tag.nondeterministic_seeded in tags and not _dropout_is_off(node):
             raise SplitError(f"{source_line(node)}: {node.target} is random; scores must not be")
         arange = getattr(node.target, "overloadpacket", None) is aten.arange
         if arange and any(not isinstance(size, int) for size in _shape(node.meta["val"])):
@@ -131,6 +142,16 @@ class _Propagation:
 
     def _as_items(self, value: Any) -> Any:
         return _map(value, lambda v: self.emit.as_item(v) if isinstance(v, Row | Blocks) else v)
+
+
+def _dropout_is_off(node: fx.Node) -> bool:
+    """Whether an operator that can drop values is told not to."""
+    if node.target is aten.dropout.default:
+        return node.args[2] is False
+    if node.target is aten.scaled_dot_product_attention.default:
+        probability: Any = node.args[4] if len(node.args) > 4 else node.kwargs.get("dropout_p", 0.0)
+        return bool(probability == 0.0)
+    return False
 
 
 def _shape(tensor: torch.Tensor) -> Shape:
