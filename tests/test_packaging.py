@@ -4,10 +4,13 @@ import hashlib
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 
@@ -29,6 +32,21 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore"):
         shutil.copy(ROOT / name, folder / name)
     return folder
+
+
+def test_requirements_are_exact_and_fit_what_the_package_asks_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    pins = {}
+    for name in ("requirements.txt", "requirements-test.txt"):
+        for line in (ROOT / name).read_text().splitlines():
+            if line and not line.startswith(("#", "-r ")):
+                pin = Requirement(line)
+                assert [s.operator for s in pin.specifier] == ["=="], line
+                pins[canonicalize_name(pin.name)] = next(iter(pin.specifier)).version
+    extras = project["project"]["optional-dependencies"]
+    asked = [*project["project"]["dependencies"], *extras["server"], *extras["build"], *extras["test"]]
+    for requirement in map(Requirement, [*asked, *project["build-system"]["requires"]]):
+        assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)]), requirement
 
 
 def pip(*arguments: object) -> None:
