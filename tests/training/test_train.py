@@ -128,7 +128,7 @@ def test_loss_worked() -> None:
 def test_optimisers_share_out_all_parameters_and_scale_with_the_batch(recipe: Recipe) -> None:
     model = nn.ModuleDict({"table": nn.Embedding(5, 4), "linear": nn.Linear(4, 1), "norm": nn.LayerNorm(4)})
     settings = recipe.training.model_copy(
-        update={"batch_size": 1024, "learning_rate_dense": 1e-3, "learning_rate_sparse": 1e-2, "weight_decay": 0.1}
+        update={"batch_size": 256, "learning_rate_dense": 1e-3, "learning_rate_sparse": 1e-2, "weight_decay": 0.1}
     )
     dense, sparse = build_optimisers(model, settings)
     assert isinstance(dense, torch.optim.AdamW) and isinstance(sparse, torch.optim.Adagrad)

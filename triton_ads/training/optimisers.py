@@ -11,7 +11,7 @@ from torch import nn
 
 from triton_ads.recipe import Training
 
-REFERENCE_BATCH = 512
+REFERENCE_BATCH = 128
 WARM_UP = 0.05
 
 
