@@ -7,6 +7,7 @@ from rich.console import Console
 
 from triton_ads.inspection.summary import summary
 from triton_ads.pipeline.layout import Layout
+from triton_ads.pipeline.lock import build_lock
 from triton_ads.pipeline.plan import plan
 from triton_ads.pipeline.runner import Selection, run_stages
 from triton_ads.recipe import load_recipe
@@ -17,12 +18,14 @@ def build(recipe_file: Path, var: Path, selection: Selection) -> Layout:
 
     Raises:
         RecipeError: the recipe cannot be used.
+        BuildRunningError: another process builds the same recipe in `var`.
         StageError: no such stage, or what it needs has not been built.
         And whatever a stage raises: errors of triton_ads say what is wrong.
     """
     recipe = load_recipe(recipe_file)
     layout = Layout(var, recipe.name)
-    run_stages(plan(recipe, layout), selection, functools.partial(print, flush=True))
+    with build_lock(layout.stages):
+        run_stages(plan(recipe, layout), selection, functools.partial(print, flush=True))
     if selection.only is None:
         Console().print(summary(recipe, layout))
     return layout

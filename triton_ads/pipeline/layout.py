@@ -29,8 +29,12 @@ class Layout:
     def repository(self) -> Path:
         return self.var / "repository"
 
+    @property
+    def stages(self) -> Path:
+        return self.var / "work" / self.recipe
+
     def work(self, stage: str, tier: str | None = None) -> Path:
-        folder = self.var / "work" / self.recipe / stage
+        folder = self.stages / stage
         return folder / tier if tier else folder
 
     def graphs(self, tier: str) -> Path:
