@@ -27,7 +27,7 @@ from triton_ads.training.train import measure
 FACTOR_STD = 0.02
 #: Rank, and learning rates in the place of the recipe's, which suit deep models. Best of a few on validation.
 SETTINGS = {
-    "lr": (0, {"learning_rate_dense": 0.02, "learning_rate_sparse": 0.03}),
+    "lr": (0, {"learning_rate_dense": 0.02, "learning_rate_sparse": 0.06}),
     "fm": (8, {"learning_rate_dense": 0.02, "learning_rate_sparse": 0.01}),
 }
 
