@@ -22,12 +22,13 @@ def summary(recipe: Recipe, layout: Layout) -> Table:
         f"{recipe.name}, release {manifest.release}",
         "",
         *(f">AUC {label}" for label in recipe.labels),
-        ">FLOPs/user",
-        ">FLOPs/ad",
+        ">FLOPs user",
+        ">FLOPs ad",
         ">shared",
         ">state",
         ">parity",
     )
+    table.columns[0].no_wrap = True  # a narrow terminal takes the other headers in two lines
     baselines = json.loads((layout.work("baselines") / "baselines.json").read_text())
     for name, quality in baselines.items():
         table.add_row(name.upper(), *_aucs(recipe, quality), *[""] * 5)
