@@ -11,7 +11,7 @@ from torch import nn
 from tests.support.logs import planted_log, planted_recipe
 from triton_ads.data import Examples
 from triton_ads.data.prepare import write
-from triton_ads.recipe import Recipe
+from triton_ads.recipe import Recipe, parse_recipe
 from triton_ads.training import new_model, train
 from triton_ads.training.baselines import train_baselines
 from triton_ads.training.fit import bce_loss, fit, predict, training_positions
@@ -143,3 +143,19 @@ def test_learning_rates_warm_up_and_fall_to_nothing() -> None:
     assert np.allclose(np.diff(factors[5:]), -1 / 95)
     assert factors[-1] == pytest.approx(1 / 95)
     assert [rate_factor(0, 1), rate_factor(0, 2), rate_factor(1, 2)] == [1, 1, 1]
+
+
+def test_heads_by_scenario_take_the_rows_of_the_vocabulary(tmp_path: Path) -> None:
+    """Place 3 is in the data but has no heads: it is trained and answered as the default, place 2."""
+    document = planted_recipe().model_dump(mode="json")
+    document["scenario"] = {"feature": "place", "default": 2}
+    document["heads"] = {"by": "scenarios", "scenarios": [2, 1]}
+    document["training"]["max_examples"] = 200
+    recipe = parse_recipe(document)
+    write(recipe, planted_log(), tmp_path)
+    train(recipe, "standard", tmp_path, tmp_path / "standard")
+    state = torch.load(tmp_path / "standard" / "checkpoint.pt", weights_only=True)
+    # Rows 0 to 4 are PAD, OOV and places 1, 2, 3; heads are places 2, 1.
+    assert state["selection.of_row_RC"].tolist() == [[1, 0], [1, 0], [0, 1], [1, 0], [1, 0]]
+    rows = Examples.load(recipe, tmp_path / "examples").arrays["context_rows"]
+    assert set(rows[:, 0].tolist()) == {2, 3}
