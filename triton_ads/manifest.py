@@ -101,7 +101,7 @@ class Manifest(_Part):
         if manifest.recipe_digest != manifest.recipe.digest:
             raise ManifestError(
                 f"{path}: recipe_digest {manifest.recipe_digest[:12]} does not match the recipe "
-                f"({manifest.recipe.digest[:12]})"
+                f"({manifest.recipe.digest[:12]}): it was changed by hand or built by another version of triton-ads"
             )
         if set(manifest.tiers) != set(manifest.recipe.tiers):
             raise ManifestError(
