@@ -2,6 +2,13 @@
 //
 // A block is 128 columns with one scale. INT4 products are exact integers within a block; the only error of A16 and
 // A8 is the rounding of the activations to int16 or int8.
+//
+// An activation is stored as one byte (A8) or two (A16), its *digits*, each in a plane of its own, so that both
+// precisions use the same byte shuffles and 8-bit dot products:
+//
+//   sparse   value + 2^(bits - 1), unsigned; A16: high byte plane, low byte plane. In column order.
+//   dense    A8: the value, signed. A16: high, low with value = 256 high + low, both signed.
+//            In lane order (columns 0, 2, 1, 3) within each four.
 #pragma once
 
 #include <cstddef>
@@ -15,21 +22,21 @@ constexpr int kSumColumns = 32;  // columns of one entry of `sums`: the smallest
 // A16 is the default. A8 halves the work of the dot products where the memory is not the limit.
 enum class Arithmetic : int { kA16 = 0, kA8 = 1, kFloat = 2 };
 
-// Rows are `stride` elements apart, a multiple of 256, zero (A8 sparse: 128) beyond the real columns.
+// Rows are `stride` elements apart, a multiple of 256, and hold zeros beyond the real columns.
 struct Activations {
   int rows = 0;
   size_t stride = 0;
-  const int16_t* x16 = nullptr;   // A16
-  const uint8_t* x8 = nullptr;    // A8 sparse: x + 128 in column order. Dense: int8 in lane order within each four.
-  const float* x = nullptr;       // kFloat: as given
-  const float* scale = nullptr;   // [rows][stride / 128]
-  const int32_t* sums = nullptr;  // A8 dense: [rows][stride / 32], sums of the int8 values
+  const uint8_t* digits = nullptr;  // A16, A8: [rows][1 or 2][stride]
+  const float* x = nullptr;         // kFloat: [rows][stride], as given
+  const float* scale = nullptr;     // A16, A8: [rows][stride / 128]
+  const int32_t* sums = nullptr;    // A16, A8 dense: [rows][stride / 32], sums of the values
 };
 
-// How one row is quantised; chosen per path because it must not cost more than the product of a small matrix.
+static constexpr int digits_of(Arithmetic a) { return a == Arithmetic::kA16 ? 2 : 1; }
+
+// Where one row goes.
 struct QuantisedRow {
-  int16_t* x16;
-  uint8_t* x8;
+  uint8_t* digits;
   float* scale;
   int32_t* sums;
 };

@@ -126,18 +126,19 @@ double time_reading(const ReadOnly<uint8_t>& bytes, int threads, const std::stri
 }  // namespace
 
 NB_MODULE(_native, module) {
+  // Arrays are never converted: a copy of `y` would swallow the result, a copy of a mapped file would fill memory.
   nb::class_<BoundMatrix>(module, "Matrix")
       .def(nb::init<const std::string&, const std::string&, int64_t, int64_t, ReadOnly<uint16_t>,
                     std::optional<ReadOnly<int32_t>>, ReadOnly<uint8_t>>(),
-           nb::arg("pattern"), nb::arg("values"), nb::arg("rows"), nb::arg("columns"), nb::arg("groups"),
-           nb::arg("row_order").none(), nb::arg("tiles"))
+           nb::arg("pattern"), nb::arg("values"), nb::arg("rows"), nb::arg("columns"), nb::arg("groups").noconvert(),
+           nb::arg("row_order").noconvert().none(), nb::arg("tiles").noconvert())
       .def_prop_ro("rows", [](const BoundMatrix& bound) { return bound.matrix().rows(); })
       .def_prop_ro("columns", [](const BoundMatrix& bound) { return bound.matrix().columns(); });
-  module.def("multiply", multiply_bound, nb::arg("matrix"), nb::arg("x"), nb::arg("y"), nb::arg("activation_bits"),
+  module.def("multiply", multiply_bound, nb::arg("matrix"), nb::arg("x").noconvert(), nb::arg("y").noconvert(), nb::arg("activation_bits"),
              nb::arg("threads"), nb::arg("path"));
-  module.def("time_products", time_products, nb::arg("matrices"), nb::arg("x"), nb::arg("y"),
+  module.def("time_products", time_products, nb::arg("matrices"), nb::arg("x").noconvert(), nb::arg("y").noconvert(),
              nb::arg("activation_bits"), nb::arg("threads"), nb::arg("path"));
-  module.def("time_reading", time_reading, nb::arg("bytes"), nb::arg("threads"), nb::arg("path"));
+  module.def("time_reading", time_reading, nb::arg("bytes").noconvert(), nb::arg("threads"), nb::arg("path"));
   module.def("usable_paths", [] {
     std::vector<std::string> names;
     for (const Path* path : usable_paths()) names.emplace_back(path->name);

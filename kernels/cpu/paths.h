@@ -16,19 +16,19 @@ struct Tile {
   int groups;
 };
 
-constexpr int kMaxBatch = 5;  // activation rows that share one reading of a tile's registers
+// Activation rows that share one reading of a tile: 8, 4, 2 and 1.
+constexpr int kBatchSizes = 4;
+static constexpr int batch_size(int nth) { return 8 >> nth; }
 
-// Multiplies a tile by `count` activation rows from `first` on: y[i][row] for i < count, rows of 32 floats.
+// Multiplies a tile by as many activation rows as the function is made for, from `first` on: y[i][32].
 using TileProduct = void (*)(const Tile& tile, const Activations& x, int first, float* y);
 using QuantiseRow = void (*)(const float* x, int columns, int padded, const QuantisedRow& out);
 
 struct Path {
   const char* name;
   bool (*supported)();
-  TileProduct product[3][3][kMaxBatch];  // [Pattern][Arithmetic][count - 1]
-  QuantiseRow quantise_16;
-  QuantiseRow quantise_8_sparse;
-  QuantiseRow quantise_8_dense;
+  TileProduct product[3][3][kBatchSizes];  // [Pattern][Arithmetic][nth batch size]
+  QuantiseRow quantise[2][2];              // [digits - 1][dense]
   uint64_t (*read_bytes)(const uint8_t* bytes, size_t count);
 };
 
@@ -43,5 +43,18 @@ extern const Path kPortable;
 extern const Path kAvx2;
 extern const Path kAvx512Vnni;
 #endif
+
+// The tables of a path, from its templates `product<Pattern, Arithmetic, Count>` and quantise_row.
+#define TRITON_ADS_BATCHES(P, A) {product<P, A, 8>, product<P, A, 4>, product<P, A, 2>, product<P, A, 1>}
+#define TRITON_ADS_ARITHMETICS(P)              \
+  {TRITON_ADS_BATCHES(P, Arithmetic::kA16), TRITON_ADS_BATCHES(P, Arithmetic::kA8), \
+   TRITON_ADS_BATCHES(P, Arithmetic::kFloat)}
+#define TRITON_ADS_PATH(NAME, SUPPORTED)                                                    \
+  {NAME,                                                                                    \
+   SUPPORTED,                                                                               \
+   {TRITON_ADS_ARITHMETICS(Pattern::kDense), TRITON_ADS_ARITHMETICS(Pattern::kTwoOfFour),   \
+    TRITON_ADS_ARITHMETICS(Pattern::kOneOfFour)},                                           \
+   {{quantise_row<1, false>, quantise_row<1, true>}, {quantise_row<2, false>, quantise_row<2, true>}}, \
+   read_bytes}
 
 }  // namespace triton_ads

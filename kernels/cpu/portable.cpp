@@ -46,16 +46,17 @@ int32_t dot_steps(const uint8_t* step, int lane, int steps, X x) {
   return sum;
 }
 
+// The quantised activation of a row and column, put together from its digits.
 template <Pattern P, Arithmetic A>
-int32_t dot_block(const uint8_t* step, int lane, int steps, const Activations& x, size_t start) {
-  if constexpr (A == Arithmetic::kA16) {
-    return dot_steps<P>(step, lane, steps, [&](int column) { return int32_t(x.x16[start + column]); });
-  } else if constexpr (P == Pattern::kDense) {
-    return dot_steps<P>(step, lane, steps, [&](int column) {
-      return int32_t(int8_t(x.x8[start + (column & ~3) + kLaneOrder[column & 3]]));
-    });
+int32_t activation(const Activations& x, int row, size_t column) {
+  constexpr int kDigits = digits_of(A);
+  const uint8_t* plane = x.digits + size_t(row) * kDigits * x.stride;
+  if constexpr (P == Pattern::kDense) {
+    const size_t place = (column & ~size_t(3)) + kLaneOrder[column & 3];
+    const int32_t high = int8_t(plane[place]);
+    return kDigits == 2 ? 256 * high + int8_t(plane[x.stride + place]) : high;
   } else {
-    return dot_steps<P>(step, lane, steps, [&](int column) { return int32_t(x.x8[start + column]) - 128; });
+    return kDigits == 2 ? 256 * plane[column] + plane[x.stride + column] - 32768 : plane[column] - 128;
   }
 }
 
@@ -73,7 +74,9 @@ void product_int4(const Tile& tile, const Activations& x, int first, int count, 
         for (int start = 0; start < tile.group; start += block) {
           const uint8_t* step = bytes + size_t(start / step_columns(P) * 2 + row / kHalfRows) * half_bytes(P);
           const size_t column = size_t(group) * tile.group + start;
-          const int32_t dot = dot_block<P, A>(step, row % kHalfRows, steps, x, (first + i) * x.stride + column);
+          const int32_t dot = dot_steps<P>(step, row % kHalfRows, steps, [&](int offset) {
+            return activation<P, A>(x, first + i, column + offset);
+          });
           sum += float(dot) * (scale * x.scale[(first + i) * (x.stride / kBlock) + column / kBlock]);
         }
       }
@@ -122,17 +125,6 @@ bool always() { return true; }
 
 }  // namespace
 
-#define ROW(P, A) {product<P, A, 1>, product<P, A, 2>, product<P, A, 3>, product<P, A, 4>, product<P, A, 5>}
-#define PATTERN(P) {ROW(P, Arithmetic::kA16), ROW(P, Arithmetic::kA8), ROW(P, Arithmetic::kFloat)}
-
-const Path kPortable = {
-    "portable",
-    always,
-    {PATTERN(Pattern::kDense), PATTERN(Pattern::kTwoOfFour), PATTERN(Pattern::kOneOfFour)},
-    quantise_row_16,
-    quantise_row_8_sparse,
-    quantise_row_8_dense,
-    read_bytes,
-};
+const Path kPortable = TRITON_ADS_PATH("portable", always);
 
 }  // namespace triton_ads

@@ -56,23 +56,17 @@ Activations prepare(const Matrix& matrix, const float* x, int count, Arithmetic 
     return out;
   }
   const bool dense = matrix.pattern() == Pattern::kDense;
-  const size_t width = arithmetic == Arithmetic::kA16 ? 2 : 1;
-  const size_t scales = stride / kBlock, sums = stride / kSumColumns;
-  uint8_t* memory = scratch.reserve(count * (stride * width + (scales + sums) * 4));
-  float* scale = reinterpret_cast<float*>(memory + count * stride * width);
+  const int digits = digits_of(arithmetic);
+  const size_t row_bytes = stride * digits, scales = stride / kBlock, sums = stride / kSumColumns;
+  uint8_t* memory = scratch.reserve(count * (row_bytes + (scales + sums) * 4));
+  float* scale = reinterpret_cast<float*>(memory + count * row_bytes);
   int32_t* sum = reinterpret_cast<int32_t*>(scale + count * scales);
-  const QuantiseRow quantise = arithmetic == Arithmetic::kA16 ? path.quantise_16
-                               : dense                        ? path.quantise_8_dense
-                                                              : path.quantise_8_sparse;
-  for (int i = 0; i < count; ++i) {
-    uint8_t* row = memory + i * stride * width;
-    quantise(x + i * columns, int(columns), int(stride),
-             {reinterpret_cast<int16_t*>(row), row, scale + i * scales, sum + i * sums});
-  }
-  out.x16 = reinterpret_cast<const int16_t*>(memory);
-  out.x8 = memory;
+  for (int i = 0; i < count; ++i)
+    path.quantise[digits - 1][dense](x + i * columns, int(columns), int(stride),
+                                     {memory + i * row_bytes, scale + i * scales, sum + i * sums});
+  out.digits = memory;
   out.scale = scale;
-  out.sums = dense && arithmetic == Arithmetic::kA8 ? sum : nullptr;
+  out.sums = sum;
   return out;
 }
 
@@ -97,16 +91,18 @@ void multiply_tiles(void* context, int first, int last) {
   const Work& work = *static_cast<const Work*>(context);
   const Matrix& matrix = *work.matrix;
   const bool bf16 = matrix.values() == Values::kBf16;
-  alignas(64) float y[kMaxBatch * kTileRows];
+  alignas(64) float y[batch_size(0) * kTileRows];
   for (int t = first; t < last; ++t) {
     const int group = matrix.group(t);
     const int span = bf16 ? step_columns(matrix.pattern()) : group;
     const Tile tile{matrix.tile_start(t), group, (matrix.columns() + span - 1) / span};
-    for (int i = 0; i < work.x->rows; i += kMaxBatch) {
-      const int count = std::min(kMaxBatch, work.x->rows - i);
-      work.products[count - 1](tile, *work.x, i, y);
-      for (int j = 0; j < count; ++j)
-        store_rows(matrix, t, y + j * kTileRows, work.y + size_t(i + j) * matrix.rows());
+    int done = 0;
+    for (int nth = 0; nth < kBatchSizes; ++nth) {
+      for (const int count = batch_size(nth); work.x->rows - done >= count; done += count) {
+        work.products[nth](tile, *work.x, done, y);
+        for (int i = 0; i < count; ++i)
+          store_rows(matrix, t, y + i * kTileRows, work.y + size_t(done + i) * matrix.rows());
+      }
     }
   }
 }

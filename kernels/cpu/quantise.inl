@@ -48,9 +48,48 @@ inline float block_factor(const float* x, float limit, float* scale) {
   return limit / largest;
 }
 
-template <typename Store>
-inline void quantise_blocks(const float* x, int columns, int padded, float limit, float* scale, Store store) {
-  for (int start = 0, block = 0; start < padded; start += kBlock, ++block) {
+// The largest magnitude of a quantised activation. 32512 leaves room for the carry of a signed low digit.
+template <int Digits>
+constexpr float kLimit = Digits == 2 ? 32512.0f : 127.0f;
+
+// The digits of a block. By way of local arrays: bytes may alias anything, which would keep the loops from being
+// vectorised.
+template <int Digits>
+inline void store_sparse(const int32_t (&value)[kBlock], int start, int padded, const QuantisedRow& out) {
+  uint8_t digit[Digits][kBlock];
+  for (int i = 0; i < kBlock; ++i) {
+    const int32_t positive = value[i] + (Digits == 2 ? 32768 : 128);
+    digit[0][i] = uint8_t(Digits == 2 ? positive >> 8 : positive);
+    if constexpr (Digits == 2) digit[1][i] = uint8_t(positive);
+  }
+  for (int d = 0; d < Digits; ++d) std::memcpy(out.digits + size_t(d) * padded + start, digit[d], kBlock);
+}
+
+template <int Digits>
+inline void store_dense(const int32_t (&value)[kBlock], int start, int padded, const QuantisedRow& out) {
+  for (int part = 0; part < kBlock / kSumColumns; ++part) {
+    int32_t sum = 0;
+    for (int i = 0; i < kSumColumns; ++i) sum += value[part * kSumColumns + i];
+    out.sums[start / kSumColumns + part] = sum;
+  }
+  uint32_t lanes[Digits][kBlock / 4];
+  for (int i = 0; i < kBlock / 4; ++i) {
+    // Columns 0, 2, 1, 3 become bytes 0 to 3 of a lane.
+    const int32_t four[4] = {value[4 * i], value[4 * i + 2], value[4 * i + 1], value[4 * i + 3]};
+    uint32_t high = 0, low = 0;
+    for (int j = 0; j < 4; ++j) {
+      high |= uint32_t((Digits == 2 ? (four[j] + 128) >> 8 : four[j]) & 255) << 8 * j;
+      low |= uint32_t(four[j] & 255) << 8 * j;
+    }
+    lanes[0][i] = high;
+    if constexpr (Digits == 2) lanes[1][i] = low;
+  }
+  for (int d = 0; d < Digits; ++d) std::memcpy(out.digits + size_t(d) * padded + start, lanes[d], kBlock);
+}
+
+template <int Digits, bool Dense>
+void quantise_row(const float* x, int columns, int padded, const QuantisedRow& out) {
+  for (int start = 0; start < padded; start += kBlock) {
     alignas(64) float tail[kBlock];
     const float* from = x + start;
     if (start + kBlock > columns) {
@@ -59,51 +98,26 @@ inline void quantise_blocks(const float* x, int columns, int padded, float limit
       if (real > 0) std::memcpy(tail, from, real * sizeof(float));
       from = tail;
     }
-    const float factor = block_factor(from, limit, scale + block);
-    if (factor == 0.0f) {  // nothing to keep; and infinity times 0 must not reach the integer conversion
-      std::memset(tail, 0, sizeof tail);
-      from = tail;
+    const float factor = block_factor(from, kLimit<Digits>, out.scale + start / kBlock);
+    alignas(64) int32_t value[kBlock] = {};
+    // A factor of 0: nothing to keep; and infinity times 0 must not reach the integers.
+    if (factor != 0.0f)
+      for (int i = 0; i < kBlock; ++i) value[i] = round_even(from[i] * factor);
+    if constexpr (Dense) {
+      store_dense<Digits>(value, start, padded, out);
+    } else {
+      store_sparse<Digits>(value, start, padded, out);
     }
-    store(from, start, factor);
   }
 }
 
-void quantise_row_16(const float* x, int columns, int padded, const QuantisedRow& out) {
-  quantise_blocks(x, columns, padded, 32767.0f, out.scale, [&](const float* from, int start, float factor) {
-    for (int i = 0; i < kBlock; ++i) out.x16[start + i] = int16_t(round_even(from[i] * factor));
-  });
-}
+constexpr int kProbePrefetch = 4096;
 
-void quantise_row_8_sparse(const float* x, int columns, int padded, const QuantisedRow& out) {
-  quantise_blocks(x, columns, padded, 127.0f, out.scale, [&](const float* from, int start, float factor) {
-    for (int i = 0; i < kBlock; ++i) out.x8[start + i] = uint8_t(round_even(from[i] * factor) + 128);
-  });
-}
-
-void quantise_row_8_dense(const float* x, int columns, int padded, const QuantisedRow& out) {
-  quantise_blocks(x, columns, padded, 127.0f, out.scale, [&](const float* from, int start, float factor) {
-    int8_t rounded[kBlock];
-    for (int i = 0; i < kBlock; ++i) rounded[i] = int8_t(round_even(from[i] * factor));
-    for (int part = 0; part < kBlock / kSumColumns; ++part) {
-      int32_t sum = 0;
-      for (int i = 0; i < kSumColumns; ++i) sum += rounded[part * kSumColumns + i];
-      out.sums[start / kSumColumns + part] = sum;
-    }
-    for (int i = 0; i < kBlock; i += 4) {
-      uint32_t lane;
-      std::memcpy(&lane, rounded + i, 4);
-      // Bytes 0, 2, 1, 3: the middle two change places.
-      lane = (lane & 0xff0000ffu) | (lane & 0x0000ff00u) << 8 | (lane & 0x00ff0000u) >> 8;
-      std::memcpy(out.x8 + start + i, &lane, 4);
-    }
-  });
-}
-
-// The bandwidth probe: reads every byte once with the widest loads that the path has.
 uint64_t read_bytes(const uint8_t* bytes, size_t count) {
   uint64_t lanes[32] = {};
   for (size_t i = 0; i + sizeof lanes <= count; i += sizeof lanes) {
-    __builtin_prefetch(bytes + i + 4096 < bytes + count ? bytes + i + 4096 : bytes + i);
+    const uintptr_t ahead = reinterpret_cast<uintptr_t>(bytes + i) + kProbePrefetch;
+    for (int line = 0; line < 4; ++line) __builtin_prefetch(reinterpret_cast<const void*>(ahead + 64 * line));
     for (int lane = 0; lane < 32; ++lane) {
       uint64_t word;
       std::memcpy(&word, bytes + i + 8 * lane, 8);
