@@ -24,6 +24,9 @@
 // portable path a copy that another path compiled.
 namespace triton_ads {
 
+// The pieces of a kernel must become one function: called, they would pass their registers through memory.
+#define TRITON_ADS_INLINE inline __attribute__((always_inline))
+
 enum class Pattern : int { kDense = 0, kTwoOfFour = 1, kOneOfFour = 2 };
 enum class Values : int { kInt4 = 0, kBf16 = 1 };
 
