@@ -18,27 +18,12 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from triton_ads.bench.gemv_contender import PROBE, Case
 from triton_ads.bench.report import Report, Row
 
 #: K -> N of the products: outputs x inputs of layers of 1.5 and 7 billion parameter models.
 SHAPES = ((1536, 1536), (6144, 1536), (4096, 4096), (11008, 4096))
 INT4_PEERS = ("torch INT4", "ONNX Runtime", "llama.cpp Q4_0", "llama.cpp Q4_K")
-PROBE = "read only"
-
-
-@dataclass(frozen=True)
-class Case:
-    """One shape, batch and number of threads."""
-
-    rows: int
-    columns: int
-    batch: int
-    threads: int
-
-    @property
-    def name(self) -> str:
-        threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
-        return f"{self.columns} -> {self.rows}, M={self.batch}, {threads}"
 
 
 @dataclass(frozen=True)

@@ -4,41 +4,12 @@ import itertools
 import json
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from triton_ads.bench.gemv import PROBE, Case
-
-#: Weights that every contender turns through, so that none of its caches holds the next matrix.
-COLD_BYTES = 160 << 20
-#: Bytes of a burst: one to two milliseconds of reading. Fewer where a product is limited by arithmetic.
-BURST_BYTES = {1: 40 << 20, 20: 8 << 20}
-
-
-@dataclass(frozen=True)
-class Contender:
-    """`burst(i)` does `products` products with the i-th lot of matrices, of `lots` lots."""
-
-    name: str
-    nbytes: int
-    products: int
-    lots: int
-    burst: Callable[[int], object]
-    error: float
-
-
-def copies_of(nbytes: int, batch: int) -> tuple[int, int]:
-    """How many products make a burst and how many lots of matrices there are, for matrices of this size."""
-    products = max(1, BURST_BYTES[batch] // nbytes)
-    return products, max(2, -(-COLD_BYTES // (products * nbytes)))
-
-
-def relative_error(found: NDArray[Any], wanted: NDArray[np.float64]) -> float:
-    return float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
+from triton_ads.bench import gemv_ours, gemv_peers, ggml_peer
+from triton_ads.bench.gemv_contender import PROBE, Case, Contender
 
 
 def take_turns(contenders: list[Contender], rounds: int, rest_s: float) -> dict[str, list[float]]:
@@ -62,9 +33,6 @@ def take_turns(contenders: list[Contender], rounds: int, rest_s: float) -> dict[
 
 
 def measure(case: Case, rounds: int) -> dict[str, Any]:
-    # Imported here: this module's names are theirs too.
-    from triton_ads.bench import gemv_ours, gemv_peers, ggml_peer
-
     started = time.monotonic()
     rng = np.random.default_rng(0)
     weight_NK = rng.standard_normal((case.rows, case.columns), dtype=np.float32) * np.float32(0.02)

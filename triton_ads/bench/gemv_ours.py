@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from triton_ads.bench.gemv import PROBE, Case
-from triton_ads.bench.gemv_child import BURST_BYTES, COLD_BYTES, Contender, copies_of, relative_error
+from triton_ads.bench.gemv_contender import BURST_BYTES, COLD_BYTES, PROBE, Case, Contender, copies_of, relative_error
 from triton_ads.compression.bf16 import pack_bf16
 from triton_ads.compression.lanes import aligned_bytes
 from triton_ads.compression.packed_matrix import PackedMatrix

@@ -12,8 +12,7 @@ import torch
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from triton_ads.bench.gemv import Case
-from triton_ads.bench.gemv_child import Contender, copies_of, relative_error
+from triton_ads.bench.gemv_contender import Case, Contender, copies_of, relative_error
 from triton_ads.compression.patterns import Pattern
 from triton_ads.compression.quantised import round_to_nearest
 

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from triton_ads.bench.gemv import Case
-from triton_ads.bench.gemv_child import Contender, copies_of, relative_error
+from triton_ads.bench.gemv_contender import Case, Contender, copies_of, relative_error
 
 #: ggml's numbers: enum ggml_type, enum ggml_backend_dev_type.
 TYPES = {"Q4_0": 2, "Q4_K": 12}
