@@ -27,6 +27,12 @@ namespace triton_ads {
 // The pieces of a kernel must become one function: called, they would pass their registers through memory.
 #define TRITON_ADS_INLINE inline __attribute__((always_inline))
 
+#ifdef __CUDACC__
+#define TRITON_ADS_CONSTEXPR static constexpr __host__ __device__
+#else
+#define TRITON_ADS_CONSTEXPR static constexpr
+#endif
+
 enum class Pattern : int { kDense = 0, kTwoOfFour = 1, kOneOfFour = 2 };
 enum class Values : int { kInt4 = 0, kBf16 = 1 };
 
@@ -39,15 +45,15 @@ constexpr int kBf16Planes = 8;    // planes of 16-bit values in half of a step
 constexpr int kMaxGroup = 256;
 constexpr int kLaneOrder[4] = {0, 2, 1, 3};
 
-static constexpr int step_columns(Pattern p) {
+TRITON_ADS_CONSTEXPR int step_columns(Pattern p) {
   return p == Pattern::kDense ? 16 : p == Pattern::kTwoOfFour ? 32 : 64;
 }
 // Columns that one unit of four kept values covers.
-static constexpr int unit_columns(Pattern p) { return step_columns(p) / 4; }
-static constexpr int kept_of_four(Pattern p) { return p == Pattern::kDense ? 4 : p == Pattern::kTwoOfFour ? 2 : 1; }
-static constexpr int index_bytes(Pattern p) { return p == Pattern::kDense ? 0 : kPlane; }
-static constexpr int half_bytes(Pattern p) { return 2 * kPlane + index_bytes(p); }
-static constexpr int bf16_half_bytes(Pattern p) { return kBf16Planes * kPlane + index_bytes(p); }
+TRITON_ADS_CONSTEXPR int unit_columns(Pattern p) { return step_columns(p) / 4; }
+TRITON_ADS_CONSTEXPR int kept_of_four(Pattern p) { return p == Pattern::kDense ? 4 : p == Pattern::kTwoOfFour ? 2 : 1; }
+TRITON_ADS_CONSTEXPR int index_bytes(Pattern p) { return p == Pattern::kDense ? 0 : kPlane; }
+TRITON_ADS_CONSTEXPR int half_bytes(Pattern p) { return 2 * kPlane + index_bytes(p); }
+TRITON_ADS_CONSTEXPR int bf16_half_bytes(Pattern p) { return kBf16Planes * kPlane + index_bytes(p); }
 
 // Bytes of one tile. `group` is 0 for BF16 values. Sizes are bounded by 2^24 a side, so nothing overflows.
 static inline size_t tile_bytes(Pattern p, Values v, int columns, int group) {
