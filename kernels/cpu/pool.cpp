@@ -59,10 +59,15 @@ Pool& Pool::shared() {
 }
 
 void Pool::work(Job& job) {
+  // Pieces shrink towards the end: long ones keep the prefetcher's streams whole, short ones let all threads end at
+  // the same time, whatever else the system runs on their cores.
+  int first = job.next.load(std::memory_order_relaxed);
   for (;;) {
-    const int first = job.next.fetch_add(job.chunk, std::memory_order_relaxed);
     if (first >= job.items) return;
-    job.piece(job.context, first, std::min(job.items, first + job.chunk));
+    const int count = std::max(1, (job.items - first) / (2 * (1 + job.helpers)));
+    if (!job.next.compare_exchange_weak(first, first + count, std::memory_order_relaxed)) continue;
+    job.piece(job.context, first, first + count);
+    first = job.next.load(std::memory_order_relaxed);
   }
 }
 
@@ -101,8 +106,7 @@ void Pool::run(int items, int threads, Piece piece, void* context) {
   }
   const std::lock_guard<std::mutex> lock(use_, std::adopt_lock);
   start_helpers(threads - 1);
-  // Pieces of up to 16 tiles: long enough for the prefetcher, short enough that no thread waits long for another.
-  Job job{piece, context, items, std::clamp(items / (4 * threads), 1, 16), threads - 1};
+  Job job{piece, context, items, threads - 1};
   job_ = &job;
   door_.fetch_or(kOpen, std::memory_order_acq_rel);
   newest_.fetch_add(1, std::memory_order_acq_rel);

@@ -34,7 +34,7 @@ class Pool {
   struct Job {
     Piece piece;
     void* context;
-    int items, chunk, helpers;
+    int items, helpers;
     std::atomic<int> next{0};
   };
   void help(int number);
