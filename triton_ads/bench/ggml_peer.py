@@ -38,6 +38,7 @@ class _ThreadpoolParams(ctypes.Structure):
 
 
 _POINTER, _INT, _SIZE, _INT64 = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_int64
+_LOG = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "ggml_backend_alloc_ctx_tensors": (_POINTER, [_POINTER, _POINTER]),
     "ggml_backend_alloc_ctx_tensors_from_buft": (_POINTER, [_POINTER, _POINTER]),
@@ -55,6 +56,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "ggml_build_forward_expand": (None, [_POINTER, _POINTER]),
     "ggml_graph_overhead_custom": (_SIZE, [_SIZE, ctypes.c_bool]),
     "ggml_init": (_POINTER, [_InitParams]),
+    "ggml_log_set": (None, [_LOG, _POINTER]),
     "ggml_mul_mat": (_POINTER, [_POINTER, _POINTER, _POINTER]),
     "ggml_nbytes": (_SIZE, [_POINTER]),
     "ggml_new_graph_custom": (_POINTER, [_POINTER, _SIZE, ctypes.c_bool]),
@@ -74,6 +76,9 @@ class Ggml:
     def __init__(self, folder: Path) -> None:
         names = ("libggml-base.so", "libggml-cpu.so", "libggml.so")
         self._libraries = [ctypes.CDLL(str(folder / name), mode=ctypes.RTLD_GLOBAL) for name in names]
+        # It tells of every matrix that it repacks.
+        self._silent = _LOG(lambda level, text, data: None)
+        self.ggml_log_set(self._silent, None)
 
     def __getattr__(self, name: str) -> Any:
         result, arguments = _SIGNATURES[name]
