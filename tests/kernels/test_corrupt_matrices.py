@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from triton_ads.compression.packed_file import PackedFile, PackedFileError, read_packed_file, write_packed_file
 from triton_ads.compression.packing import pack
 from triton_ads.compression.patterns import Pattern, Values, tile_bytes
 from triton_ads.compression.quantised import round_to_nearest
-from triton_ads.kernels import _native, usable_paths
+from triton_ads.kernels import PackedProduct, _native, usable_paths
 
 
 def parts(**changed: Any) -> dict[str, Any]:
@@ -97,6 +98,31 @@ def test_any_bytes_multiply_without_harm(
         for bits in (16, 8):
             y = np.zeros((count, rows), np.float32)
             _native.multiply(matrix, x, y, bits, 2, path)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_a_damaged_file_is_refused_or_multiplies_without_harm(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """From the file to the product, with the digest left unchecked and some bytes changed."""
+    path = tmp_path_factory.mktemp("damaged") / "file"
+    sizes = np.where(np.arange(50) % 3, 64, 128).astype(np.uint16)
+    weight_NK = np.random.default_rng(0).standard_normal((50, 100))
+    matrices = {str(pattern): pack(round_to_nearest(weight_NK, pattern, sizes)) for pattern in Pattern}
+    write_packed_file(path, PackedFile(matrices))
+    raw = bytearray(path.read_bytes())
+    header = 8 + int.from_bytes(raw[:8], "little")
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, header - 1) | st.integers(0, len(raw) - 1))
+        raw[at] = data.draw(st.integers(0, 255))
+    path.write_bytes(raw)
+    try:
+        found = read_packed_file(path, verify=False)
+    except PackedFileError:
+        return
+    for matrix in found.matrices.values():
+        PackedProduct(matrix)(np.ones((3, matrix.columns), np.float32))
 
 
 @settings(max_examples=200, deadline=None)
