@@ -1,13 +1,13 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # Runs the kernels' tests with the module built under the address and undefined-behaviour sanitizers.
 #
 #   scripts/sanitize_kernels.sh [pytest arguments]
 #
 # Works in a temporary folder: a copy of the library with the sanitized module in it, imported without site hooks so
 # that an editable install does not take its place. Needs g++, cmake, ninja and the environment that runs the tests.
-set -eu
+set -euo pipefail
 
-root=$(cd "$(dirname "$0")/.." && pwd)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 python=${PYTHON:-python}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
