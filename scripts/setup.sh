@@ -25,7 +25,7 @@ check_platform() {
     printf '2.35\n%s\n' "${found#glibc }" | sort --version-sort --check=quiet ||
         fail "glibc 2.35 or later is needed (Ubuntu 22.04, Debian 12), this system has $found"
     command -v c++ g++ clang++ >/dev/null ||
-        echo "setup: no C++ compiler found; ranking works without one, kernels built from source will not (install g++)" >&2
+        fail "no C++ compiler found; the kernels are built from source (Debian and Ubuntu: install g++)"
 }
 
 # The first interpreter of a version that works; PYTHON, where given, is the only candidate.

@@ -1,0 +1,1 @@
+"""What may import torch inside Triton: operators on GPU memory."""
