@@ -47,6 +47,7 @@ stamp() {
     pwd
     echo "${PYTHON:-}"
     sha256sum requirements.txt "$requirements" pyproject.toml
+    find kernels -type f -exec sha256sum {} + | sort
 }
 
 installed=".venv/installed-$requirements"
@@ -66,6 +67,7 @@ fi
 echo "setup: installing $requirements (the first time takes minutes; PyTorch is most of it)"
 .venv/bin/python -m pip install --disable-pip-version-check --requirement "$requirements" |
     sed --unbuffered '/^Requirement already satisfied/d'
+echo "setup: compiling the kernels and installing triton-ads"
 .venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
 .venv/bin/python -c 'from triton_ads.server.install import find_server; find_server()' 2>&1 | tail -1
 stamp >"$installed"

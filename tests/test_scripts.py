@@ -17,6 +17,8 @@ def clone(tmp_path: Path) -> Path:
     (tmp_path / "scripts").mkdir()
     for name in ("scripts/setup.sh", "requirements.txt", "requirements-test.txt", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels" / "one.cpp").write_text("int one;")
     return tmp_path
 
 
@@ -85,17 +87,18 @@ def test_versions_of_glibc_are_numbers(clone: Path, version: str, passes: bool) 
     assert ("Python 3.11 or 3.12 is needed" in done.stderr) == passes
 
 
-def test_a_change_of_the_requirements_is_noticed(clone: Path) -> None:
+@pytest.mark.parametrize("changed", ["requirements.txt", "pyproject.toml", "kernels/one.cpp"])
+def test_a_change_of_what_is_installed_is_noticed(clone: Path, changed: str) -> None:
     """Up to date means no question about the platform or the interpreter: PYTHON is looked at only when needed."""
-    stamp = subprocess.run(
-        ["bash", "-c", "cd $0; pwd; echo nowhere; sha256sum requirements.txt requirements.txt pyproject.toml", clone],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    program = """
+        cd $0; pwd; echo nowhere
+        sha256sum requirements.txt requirements.txt pyproject.toml
+        find kernels -type f -exec sha256sum {} + | sort
+    """
+    stamp = subprocess.run(["bash", "-c", program, clone], capture_output=True, text=True, check=True).stdout
     (clone / ".venv").mkdir()
     (clone / ".venv" / "installed-requirements.txt").write_text(stamp)
     assert setup(clone, PYTHON="nowhere").returncode == 0
-    with (clone / "requirements.txt").open("a") as file:
+    with (clone / changed).open("a") as file:
         file.write("\n")
     assert setup(clone, PYTHON="nowhere").returncode == 1

@@ -36,10 +36,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from triton_ads.inspection.summary import summary
     from triton_ads.pipeline.build import build
     from triton_ads.pipeline.runner import Selection
 
     layout = build(args.recipe, args.var, Selection(force=args.force, start=args.start, only=args.only))
     if args.only is None:
+        Console().print(summary(layout))
         print(f"Repository: {layout.repository}\nServe it:   triton-ads serve --repository {layout.repository}")
     return 0

@@ -25,6 +25,7 @@ def run(args: argparse.Namespace) -> int:
 
     from triton_ads.demo.background import Ports, start_in_background
     from triton_ads.demo.users import show_users
+    from triton_ads.inspection.summary import summary
     from triton_ads.pipeline.build import build
     from triton_ads.pipeline.runner import Selection
     from triton_ads.server import TritonServer
@@ -33,9 +34,10 @@ def run(args: argparse.Namespace) -> int:
     if args.keep:
         ports.check()  # now, not after minutes of building
     layout = build(args.recipe, args.var, Selection())
+    console.print(summary(layout))
     release = layout.release.resolve()
     start = time.monotonic()
-    print("\nStarting Triton ...", flush=True)
+    print("Starting Triton ...", flush=True)
     if not args.keep:
         with TritonServer(layout.repository) as server:
             print(f"Triton is ready after {time.monotonic() - start:.1f} s: gRPC {server.grpc_url}\n", flush=True)

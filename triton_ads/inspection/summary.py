@@ -11,13 +11,14 @@ from triton_ads.pipeline.layout import Layout
 from triton_ads.recipe import Recipe
 
 
-def summary(recipe: Recipe, layout: Layout) -> Table:
+def summary(layout: Layout) -> Table:
     """One row for each baseline and tier of the release that was built last.
 
     Raises:
         ManifestError: there is no valid release.
     """
     manifest = Manifest.load(layout.release, verify_files=False)
+    recipe = manifest.recipe
     table = new_table(
         f"{recipe.name}, release {manifest.release}",
         "",
@@ -28,7 +29,6 @@ def summary(recipe: Recipe, layout: Layout) -> Table:
         ">state",
         ">parity",
     )
-    table.columns[0].no_wrap = True  # a narrow terminal takes the other headers in two lines
     baselines = json.loads((layout.work("baselines") / "baselines.json").read_text())
     for name, quality in baselines.items():
         table.add_row(name.upper(), *_aucs(recipe, quality), *[""] * 5)
@@ -36,7 +36,7 @@ def summary(recipe: Recipe, layout: Layout) -> Table:
     for tier, found in manifest.tiers.items():
         split = json.loads((layout.graphs(tier) / "split.json").read_text())
         table.add_row(
-            f"{tier}: {found.model}",
+            tier,
             *_aucs(recipe, found.quality),
             count(found.flops_user),
             count(found.flops_item),

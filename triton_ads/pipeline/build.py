@@ -3,9 +3,6 @@
 import functools
 from pathlib import Path
 
-from rich.console import Console
-
-from triton_ads.inspection.summary import summary
 from triton_ads.pipeline.layout import Layout
 from triton_ads.pipeline.lock import build_lock
 from triton_ads.pipeline.plan import plan
@@ -14,7 +11,7 @@ from triton_ads.recipe import load_recipe
 
 
 def build(recipe_file: Path, var: Path, selection: Selection) -> Layout:
-    """Run the stages of a recipe; prints a line for each and, unless only some were asked for, what came of it.
+    """Run the stages of a recipe; prints a line for each.
 
     Raises:
         RecipeError: the recipe cannot be used.
@@ -26,6 +23,4 @@ def build(recipe_file: Path, var: Path, selection: Selection) -> Layout:
     layout = Layout(var, recipe.name)
     with build_lock(layout.stages):
         run_stages(plan(recipe, layout), selection, functools.partial(print, flush=True))
-    if selection.only is None:
-        Console().print(summary(recipe, layout))
     return layout
