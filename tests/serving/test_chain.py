@@ -361,3 +361,22 @@ def test_the_high_tier_answers_only_in_its_scenarios(tmp_path):
     assert reason([raw_id("morning")]) == b"context"
     assert reason([raw_id("no such scenario")]) == b"worthwhile"
     assert reason(None) == b"worthwhile"
+
+
+def test_a_score_that_is_no_number_is_refused_and_its_neighbour_is_answered(chain, monkeypatch):
+    """What a model makes of a huge dense value: infinity less infinity."""
+    scorer = chain.scorer
+    score = scorer._tiers[0].score
+
+    def overflowing(states, lengths, item_ids_MF, item_dense_MD):
+        scores_MK = score(states, lengths, item_ids_MF, item_dense_MD)
+        scores_MK[item_dense_MD[:, 0] > 1e38] = np.nan
+        return scores_MK
+
+    monkeypatch.setattr(scorer._tiers[0], "score", overflowing)
+    huge = {"item_dense": floats(1, 2, 3e38, 4, 5), "insisted_tier": np.array([[b"standard"]], np.object_)}
+    neighbour, bad = chain.rank([good(), good(**huge)])
+    assert isinstance(bad, RequestError)
+    assert bad.cause is Cause.NOT_FINITE
+    assert "scores: not finite for the candidate at position 2" in str(bad)
+    assert np.isfinite(neighbour["scores"]).all()

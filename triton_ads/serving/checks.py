@@ -36,6 +36,17 @@ def check_finite(name: str, array: NDArray[np.float32]) -> None:
         raise RequestError(Cause.NOT_FINITE, f"{name}: {array[at]} found at position {at}, finite values allowed")
 
 
+def check_scores(scores_NK: NDArray[np.float32]) -> None:
+    """Refuse scores that are not numbers: the sort would put them anywhere."""
+    finite_N = np.isfinite(scores_NK).all(axis=1)
+    if not finite_N.all():
+        raise RequestError(
+            Cause.NOT_FINITE,
+            f"scores: not finite for the candidate at position {int(finite_N.argmin())}: a dense value of the user, "
+            "the context or this candidate is too large for float32 arithmetic",
+        )
+
+
 def check_deadline(deadline_us: int, now_us: int) -> None:
     """Refuse a request whose answer is already worthless."""
     if now_us > deadline_us:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triton_ads.serving import counters as count
-from triton_ads.serving.checks import Tensors, check_candidates, check_finite, check_length
+from triton_ads.serving.checks import Tensors, check_candidates, check_finite, check_length, check_scores
 from triton_ads.serving.counters import Counters
 from triton_ads.serving.engines import OnnxEngine
 from triton_ads.serving.errors import RequestError
@@ -83,8 +83,16 @@ class ItemScorer:
         end = 0
         for request in requests:
             start, end = end, end + len(request.candidates_N)
-            answers.append(self._ranked(request, scores_MK[start:end]))
+            answers.append(self._answer_of(request, scores_MK[start:end]))
         return answers
+
+    def _answer_of(self, request: ScorerRequest, scores_NK: NDArray[np.float32]) -> Outputs | RequestError:
+        """The ranking; an error where a finite but huge dense value overflowed on the way to the scores."""
+        try:
+            check_scores(scores_NK)
+        except RequestError as error:
+            return error
+        return self._ranked(request, scores_NK)
 
     def _ranked(self, request: ScorerRequest, scores_NK: NDArray[np.float32]) -> Outputs:
         """Best first by the recipe's label; the sort is stable, so ties keep the request's order."""
