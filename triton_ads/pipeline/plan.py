@@ -1,6 +1,7 @@
 """The stages of a recipe, in the order in which they run, each with all that it depends on."""
 
 import importlib
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -61,6 +62,9 @@ def _stage(
         }
 
     def run() -> Sequence[Path]:
+        # PyTorch's threads spin while they wait for each other. Where other programs want the cores that makes training
+        # several times slower; sleeping costs nothing that could be measured. OpenMP reads it when PyTorch is imported.
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         return importlib.import_module(module).run(*arguments)
 
     return Stage(
