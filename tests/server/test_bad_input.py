@@ -1,7 +1,10 @@
 """Every row of "Answers to bad input" of docs/wire.md, through the real server and both protocols."""
 
 import contextlib
+import json
 import threading
+import urllib.error
+import urllib.request
 
 import numpy as np
 import pytest
@@ -9,7 +12,7 @@ import pytest
 from tests.conftest import MAX_CANDIDATES
 from tests.support.tiny_release import ITEMS, USERS, rows_of, tiny_scores
 from triton_ads.client import RankError, ServerUnavailableError
-from triton_ads.client.request import rank_inputs
+from triton_ads.client.request import json_body, rank_inputs
 from triton_ads.features.ids import OOV, raw_id
 from triton_ads.server.metrics import settled_metric
 
@@ -217,6 +220,58 @@ def test_a_deadline_that_has_passed_says_by_how_much(client, server):
 def test_an_unknown_tier_names_those_that_there_are(client):
     with pytest.raises(RankError, match="insisted_tier: 'gold' found, standard, high or empty allowed"):
         client.rank(KNOWN, user_id=USER, tier="gold")
+
+
+def test_of_a_tier_of_any_length_the_first_60_characters_are_sent_back(client):
+    with pytest.raises(RankError) as raised:
+        client.rank(KNOWN, user_id=USER, tier="x" * 100_000)
+    assert f"insisted_tier: '{'x' * 59}... found, standard, high or empty allowed" in str(raised.value)
+    assert len(str(raised.value)) < 200
+
+
+def test_several_users_in_one_request_are_refused(client, server):
+    two = {name: np.concatenate([array, array]) for name, array in rank_inputs(KNOWN, user_id=USER).items()}
+    before = refused(server, "wrong_length")
+    with pytest.raises(RankError, match="first dimension 2 found, 1 allowed") as raised:
+        client.transport.infer("rank", two, 30)
+    assert raised.value.status in ("INVALID_ARGUMENT", "400")
+    assert refused(server, "wrong_length") == before + 1
+
+
+def posted(server, body):
+    """The HTTP status and the text of the answer."""
+    try:
+        with urllib.request.urlopen(
+            f"http://{server.http_url}/v2/models/rank/infer", body.encode(), timeout=10
+        ) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_the_choice_of_the_tier_alone_cannot_be_asked_for(server):
+    body = json.loads(json_body(rank_inputs(KNOWN, user_id=USER)))
+    chosen = [{"name": "tier"}, {"name": "reason"}]
+    status, text = posted(server, json.dumps({**body, "outputs": chosen}))
+    assert (status, "unexpected deadlock" in text) == (400, True)
+    for further in ("ranked_ids", "scores", "positions", "release"):
+        assert posted(server, json.dumps({**body, "outputs": [*chosen, {"name": further}]}))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ("nope", 500),
+        ("{}", 500),
+        ('{"inputs": 3}', 500),
+        ('{"inputs": [{"name": "user_id", "datatype": "INT64", "shape": [1, 1], "data": ["x"]}]}', 500),
+        ('{"inputs": [{"name": "user_id", "datatype": "INT64", "shape": "x", "data": [1]}]}', 500),
+        ('{"inputs": [{"name": "user_id", "datatype": "INT65", "shape": [1, 1], "data": [1]}]}', 400),
+        ('{"inputs": [{"name": "user_id", "datatype": "INT64", "shape": [1, 1]}]}', 400),
+    ],
+)
+def test_the_http_status_of_a_body_that_triton_cannot_read(server, body, status):
+    assert posted(server, body)[0] == status
 
 
 def test_a_route_of_another_release_names_both(client, server):

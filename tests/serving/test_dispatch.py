@@ -112,6 +112,16 @@ def test_a_request_that_cannot_be_parsed_is_refused_alone(dispatcher, service, c
     assert counted[count.REFUSED, (Cause.WRONG_LENGTH,)] == counted[count.REFUSED, (Cause.INTERNAL,)] == 1
 
 
+@pytest.mark.parametrize("users", [0, 2])
+def test_a_request_of_several_users_or_none_is_refused_alone(dispatcher, service, users):
+    wrong = LocalCall({"x": np.array([[5, 0, FUTURE]] * users)})
+    batch = [*calls(1), wrong, *calls(3)]
+    dispatcher.execute(batch)
+    message = f"x: first dimension {users} found, 1 allowed: a request is one user's"
+    assert results(batch) == [2, (Cause.WRONG_LENGTH, message), 6]
+    assert service.groups == [(0, [1, 3])]
+
+
 def test_a_request_that_breaks_its_group_breaks_only_itself(dispatcher, service):
     batch = calls(1, 13, 3)
     dispatcher.execute(batch)

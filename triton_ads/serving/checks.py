@@ -12,6 +12,15 @@ from triton_ads.serving.errors import Cause, RequestError
 Tensors = Mapping[str, NDArray[Any]]
 
 
+def check_batch(tensors: Tensors) -> None:
+    """Refuse several users in one request: only the first would be answered."""
+    for name, array in tensors.items():
+        if len(array) != 1:
+            raise RequestError(
+                Cause.WRONG_LENGTH, f"{name}: first dimension {len(array)} found, 1 allowed: a request is one user's"
+            )
+
+
 def check_length(name: str, array: NDArray[Any], *allowed: int) -> None:
     """Refuse an array whose length is none of `allowed`."""
     if len(array) not in allowed:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from triton_ads.serving import counters as count
-from triton_ads.serving.checks import Tensors, check_deadline
+from triton_ads.serving.checks import Tensors, check_batch, check_deadline
 from triton_ads.serving.counters import Counters
 from triton_ads.serving.errors import Cause, RequestError
 from triton_ads.serving.lane import Lane
@@ -56,7 +56,9 @@ class Dispatcher:
         later: list[tuple[Call, Any]] = []
         for call in calls:
             try:
-                request = self._service.parse(call.tensors())
+                tensors = call.tensors()
+                check_batch(tensors)
+                request = self._service.parse(tensors)
                 (later if self._service.group(request) else now).append((call, request))
             except Exception as error:
                 self._refuse(call, error)

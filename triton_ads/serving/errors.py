@@ -15,6 +15,20 @@ class Cause(StrEnum):
     INTERNAL = "internal"
 
 
+#: A value of a request is shown up to here: clients choose its length, and the message is logged and sent back.
+SHOWN = 60
+
+
+def shown(value: object) -> str:
+    """`value` for an error message, cut where it is long.
+
+    >>> shown("gold"), shown("x" * 100_000)[-6:], len(shown("x" * 100_000))
+    ("'gold'", 'xxx...', 63)
+    """
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
 class RequestError(Exception):
     """A request that is answered with an error. It never concerns the other requests of its batch."""
 

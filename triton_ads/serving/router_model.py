@@ -15,7 +15,7 @@ from triton_ads.serving.backlog import Backlog
 from triton_ads.serving.budget import Budget
 from triton_ads.serving.checks import Tensors, check_candidates
 from triton_ads.serving.counters import Counters
-from triton_ads.serving.errors import Cause, RequestError
+from triton_ads.serving.errors import Cause, RequestError, shown
 from triton_ads.serving.release import Release
 from triton_ads.serving.router import Policy, Reason, decide
 from triton_ads.serving.service import Outputs, Route, now_us
@@ -80,7 +80,8 @@ class Router:
         tier = name.decode(errors="replace")
         if tier and tier not in self._tier_index:
             raise RequestError(
-                Cause.UNKNOWN_TIER, f"insisted_tier: {tier!r} found, {', '.join(self._tier_index)} or empty allowed"
+                Cause.UNKNOWN_TIER,
+                f"insisted_tier: {shown(tier)} found, {', '.join(self._tier_index)} or empty allowed",
             )
         return tier or None
 
