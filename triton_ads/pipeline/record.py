@@ -41,7 +41,7 @@ def reason_to_run(folder: Path, base: Path, inputs: Digests) -> str | None:
     """
     record = Record.load(folder)
     if record is None:
-        return "it was not finished" if folder.exists() and any(folder.iterdir()) else "first time"
+        return "it was not finished" if folder.exists() else "first time"
     changes = _changes(record.inputs, inputs)
     if changes:
         return _name(changes)
