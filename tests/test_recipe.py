@@ -56,6 +56,7 @@ def test_columns_follow_the_declaration_side_by_side() -> None:
     assert recipe.dense_columns("user", "context") == [Column("activity", None)]
 
 
+INT64 = "an integer must fit int64, -9223372036854775808 to 9223372036854775807"
 WRONG = [
     ("name", "My Recipe", "name: String should match pattern '^[a-z][a-z0-9_]{0,62}$', found 'My Recipe'"),
     ("version", 2, "version: Input should be 1, found 2"),
@@ -93,13 +94,29 @@ WRONG = [
     ("router.default_tier", "huge", "router.default_tier: 'huge' is not known; allowed: standard, high"),
     ("router.high_scenarios", 3, "router.high_scenarios: Input should be a valid tuple, found 3"),
     ("serving.tile", 0, "serving.tile: Input should be greater than or equal to 1, found 0"),
+    ("serving.max_batch_requests", True, "serving.max_batch_requests: Input should be a valid integer, found True"),
+    ("serving.tile", "64", "serving.tile: Input should be a valid integer, found '64'"),
+    ("serving.tile", 64.0, "serving.tile: Input should be a valid integer, found 64.0"),
+    ("serving.buckets", [True, 2], "serving.buckets[0]: Input should be a valid integer, found True"),
+    ("scenario.default", True, "Input should be a valid integer, found True"),
+    ("training.weight_decay", True, "training.weight_decay: Input should be a number, found True"),
+    ("training.weight_decay", float("nan"), "training.weight_decay: Input should be"),
+    ("training.seed", -1, "training.seed: Input should be greater than or equal to 0, found -1"),
+    ("router.high_candidates_per_second", float("inf"), "router.high_candidates_per_second: Input should be a finite"),
+    ("scenario.default", 2**63, f"scenario.default: {INT64}, found 9223372036854775808"),
+    ("scenario.default", -(2**63) - 1, f"scenario.default: {INT64}, found -9223372036854775809"),
+    ("router.high_scenarios", [1, 10**30], f"router.high_scenarios[1]: {INT64}, found {10**30}"),
+    ("router.min_history", 10**5000, f"router.min_history: {INT64}, found one of 16610 bits"),
+    ("tiers.high.config", {"layers": [2**70]}, f"tiers.high.config.layers[0]: {INT64}, found {2**70}"),
     ("serving.tile", "many", "serving.tile: Input should be a valid integer"),
     ("serving.buckets", [4, 2], "serving: `buckets` must be positive and strictly increasing, found [4, 2]"),
     ("serving.deadline", 5, "serving.deadline: no such field; allowed: buckets, deadline_ms"),
 ]
 
 
-@pytest.mark.parametrize(("place", "value", "message"), WRONG, ids=[f"{place}={value}" for place, value, _ in WRONG])
+@pytest.mark.parametrize(
+    ("place", "value", "message"), WRONG, ids=[f"{place}-{n}" for n, (place, *_) in enumerate(WRONG)]
+)
 def test_a_wrong_value_is_named_with_what_is_allowed(
     document: dict[str, Any], place: str, value: object, message: str
 ) -> None:
@@ -127,12 +144,46 @@ def test_both_sides_need_an_id(document: dict[str, Any], side: str) -> None:
     assert f"no id feature of side {side}" in refuse(document)
 
 
-@pytest.mark.parametrize("text", ["[1, 2]", "just words", "", "a: [unclosed", "\x00"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1, 2]",
+        "just words",
+        "",
+        "a: [unclosed",
+        "\x00",
+        "a: 2026-13-45",
+        "a: !!bool x",
+        "a: !!int ''",
+        "a: !!timestamp x",
+        f"a: {'9' * 5000}",
+        "&a [*a]",
+        "&a {name: *a}",
+    ],
+    ids=range(12),
+)
 def test_a_file_that_is_no_recipe(tmp_path: Path, text: str) -> None:
     path = tmp_path / "recipe.yaml"
     path.write_text(text)
     with pytest.raises(RecipeError, match=r"recipe\.yaml"):
         load_recipe(path)
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, "a: " + "{b: " * 5000], ids=["lists", "mappings"])
+def test_a_file_that_is_nested_too_deeply(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(text)
+    with pytest.raises(RecipeError, match=r"recipe\.yaml: nested too deeply"):
+        load_recipe(path)
+
+
+@pytest.mark.parametrize("scenario", [2**63 - 1, -(2**63)])
+def test_the_largest_and_the_smallest_id_are_ids(document: dict[str, Any], scenario: int) -> None:
+    put(document, "scenario.default", scenario)
+    recipe = parse_recipe(document)
+    assert recipe.scenario is not None
+    assert recipe.scenario.default == scenario
+    assert parse_recipe(json.loads(recipe.canonical())) == recipe
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

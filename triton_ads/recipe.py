@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationError, model_validator
 
 RECIPE_VERSION = 1
 
@@ -26,12 +26,24 @@ Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 Side = Literal["user", "context", "item"]
 
 
+def _no_bool(value: object) -> object:
+    """`true` would count as 1."""
+    if isinstance(value, bool):
+        raise ValueError("Input should be a number")
+    return value
+
+
+Int = Annotated[int, Strict()]
+Float = Annotated[float, BeforeValidator(_no_bool)]
+RawId = Int | str
+
+
 class RecipeError(ValueError):
     """A recipe that cannot be used; the message names the field, the value found and what is allowed."""
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Table(_Part):
@@ -40,8 +52,8 @@ class Table(_Part):
     kind: Literal["vocabulary", "hashed"] = Field(
         description="vocabulary: ids seen in training; hashed: xxh64 into `rows` rows"
     )
-    width: int = Field(ge=4, le=1024, multiple_of=4, description="floats in a vector")
-    rows: int | None = Field(default=None, ge=1, le=2**31, description="real rows of a hashed table")
+    width: Int = Field(ge=4, le=1024, multiple_of=4, description="floats in a vector")
+    rows: Int | None = Field(default=None, ge=1, le=2**31, description="real rows of a hashed table")
 
     @model_validator(mode="after")
     def _rows_only_where_hashed(self) -> Self:
@@ -57,7 +69,7 @@ class Feature(_Part):
     side: Side
     kind: Literal["id", "ids", "dense"] = "id"
     table: Name | None = Field(default=None, description="required for id and ids")
-    length: int | None = Field(default=None, ge=1, le=256, description="required for ids")
+    length: Int | None = Field(default=None, ge=1, le=256, description="required for ids")
 
     @model_validator(mode="after")
     def _fields_of_the_kind(self) -> Self:
@@ -79,7 +91,7 @@ class Sequence(_Part):
     """A history of the user, most recent event first, padded with PAD to `length`."""
 
     name: Name
-    length: int = Field(ge=1, le=4096)
+    length: Int = Field(ge=1, le=4096)
     fields: tuple[SequenceField, ...] = Field(min_length=1, max_length=16)
 
 
@@ -87,14 +99,14 @@ class Scenario(_Part):
     """The context feature that tells one placement from another; an unknown value is answered as `default`."""
 
     feature: Name
-    default: int | str
+    default: RawId
 
 
 class Heads(_Part):
     """What the prediction heads stand for: one per label, or one per scenario and label, chosen by the request."""
 
     by: Literal["labels", "scenarios"] = "labels"
-    scenarios: tuple[int | str, ...] = Field(default=(), description="raw scenario ids, for by: scenarios")
+    scenarios: tuple[RawId, ...] = Field(default=(), description="raw scenario ids, for by: scenarios")
 
 
 class Tier(_Part):
@@ -105,22 +117,22 @@ class Tier(_Part):
 
 
 class Training(_Part):
-    epochs: int = Field(default=1, ge=1, le=100)
-    batch_size: int = Field(default=512, ge=2, le=65536)
-    learning_rate_dense: float = Field(default=1e-3, gt=0, le=1)
-    learning_rate_sparse: float = Field(default=1e-2, gt=0, le=1)
-    weight_decay: float = Field(default=1e-4, ge=0, le=1)
-    oov_rate: float = Field(default=0.1, ge=0, lt=1, description="share of training ids shown to the model as OOV")
-    max_examples: int | None = Field(default=None, ge=1, description="train on the most recent examples only")
-    seed: int = 0
+    epochs: Int = Field(default=1, ge=1, le=100)
+    batch_size: Int = Field(default=512, ge=2, le=65536)
+    learning_rate_dense: Float = Field(default=1e-3, gt=0, le=1)
+    learning_rate_sparse: Float = Field(default=1e-2, gt=0, le=1)
+    weight_decay: Float = Field(default=1e-4, ge=0, le=1)
+    oov_rate: Float = Field(default=0.1, ge=0, lt=1, description="share of training ids shown to the model as OOV")
+    max_examples: Int | None = Field(default=None, ge=1, description="train on the most recent examples only")
+    seed: Int = Field(default=0, ge=0, le=2**32 - 1)
 
 
 class Data(_Part):
     """Where examples come from, and the project's one global-time split."""
 
     source: Literal["movielens-100k"]
-    train_fraction: float = Field(default=0.8, gt=0, lt=1, description="earliest share of the examples, by time")
-    validation_fraction: float = Field(default=0.1, gt=0, lt=1, description="the share that follows")
+    train_fraction: Float = Field(default=0.8, gt=0, lt=1, description="earliest share of the examples, by time")
+    validation_fraction: Float = Field(default=0.1, gt=0, lt=1, description="the share that follows")
 
 
 class Router(_Part):
@@ -128,12 +140,12 @@ class Router(_Part):
 
     default_tier: Name
     high_tier: Name | None = None
-    min_history: int = Field(default=20, ge=0, description="events of history below which the default tier answers")
-    max_candidates: int = Field(default=1000, ge=1, description="candidates above which the default tier answers")
-    high_scenarios: tuple[int | str, ...] = Field(
+    min_history: Int = Field(default=20, ge=0, description="events of history below which the default tier answers")
+    max_candidates: Int = Field(default=1000, ge=1, description="candidates above which the default tier answers")
+    high_scenarios: tuple[RawId, ...] = Field(
         default=(), description="scenarios in which the high tier may answer; empty: in all"
     )
-    high_candidates_per_second: float = Field(
+    high_candidates_per_second: Float = Field(
         default=4_000, ge=0, description="budget of the high tier: candidates a second it may score"
     )
 
@@ -141,14 +153,14 @@ class Router(_Part):
 class Serving(_Part):
     """Every limit of the service."""
 
-    tile: int = Field(default=64, ge=1, le=1024, description="candidates in a tile, all of one user")
-    buckets: tuple[int, ...] = Field(default=(1, 2, 4, 8, 16, 32), min_length=1, description="tiles in a batch")
-    max_candidates: int = Field(default=2000, ge=1, le=100_000, description="candidates in a request")
-    max_batch_requests: int = Field(default=64, ge=1, le=1024, description="requests in a batch")
-    queue_delay_us: int = Field(default=0, ge=0, le=100_000, description="how long a batch may wait to fill")
-    deadline_ms: int = Field(default=100, ge=1, le=60_000, description="deadline of a request that sends none")
-    instances: int = Field(default=1, ge=1, le=64, description="processes of each model")
-    threads: int = Field(default=1, ge=1, le=256, description="threads of an engine in one process")
+    tile: Int = Field(default=64, ge=1, le=1024, description="candidates in a tile, all of one user")
+    buckets: tuple[Int, ...] = Field(default=(1, 2, 4, 8, 16, 32), min_length=1, description="tiles in a batch")
+    max_candidates: Int = Field(default=2000, ge=1, le=100_000, description="candidates in a request")
+    max_batch_requests: Int = Field(default=64, ge=1, le=1024, description="requests in a batch")
+    queue_delay_us: Int = Field(default=0, ge=0, le=100_000, description="how long a batch may wait to fill")
+    deadline_ms: Int = Field(default=100, ge=1, le=60_000, description="deadline of a request that sends none")
+    instances: Int = Field(default=1, ge=1, le=64, description="processes of each model")
+    threads: Int = Field(default=1, ge=1, le=256, description="threads of an engine in one process")
 
     @model_validator(mode="after")
     def _buckets_grow(self) -> Self:
@@ -183,6 +195,13 @@ class Recipe(_Part):
     training: Training = Training()
     router: Router
     serving: Serving = Serving()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _integers_fit(cls, document: Any) -> Any:
+        """Ids travel as int64, and so does every other integer that a recipe may hold, a tier's config included."""
+        _int64("", document, set())
+        return document
 
     @model_validator(mode="after")
     def _names_agree(self) -> Self:
@@ -255,6 +274,20 @@ class Recipe(_Part):
         return hashlib.sha256(self.canonical().encode()).hexdigest()
 
 
+def _int64(where: str, value: object, seen: set[int]) -> None:
+    """Refuse integers that are no int64. `seen`: containers, by identity: an alias of YAML may lead back to its own."""
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            # Python refuses to print integers of many digits.
+            found = value if value.bit_length() <= 128 else f"one of {value.bit_length()} bits"
+            raise ValueError(f"{where}: an integer must fit int64, {-(2**63)} to {2**63 - 1}, found {found}")
+    elif isinstance(value, dict | list | tuple) and id(value) not in seen:
+        seen.add(id(value))
+        steps = value.items() if isinstance(value, dict) else enumerate(value)
+        for step, inner in steps:
+            _int64(f"{where}[{step}]" if isinstance(step, int) else f"{where}.{step}".lstrip("."), inner, seen)
+
+
 def _unique(where: str, names: list[str]) -> None:
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
@@ -277,6 +310,8 @@ def parse_recipe(document: object, source: str = "recipe") -> Recipe:
     except ValidationError as error:
         lines = [_explain(e) for e in error.errors(include_url=False)]
         raise RecipeError(f"{source}: " + "\n".join(lines)) from None
+    except RecursionError:
+        raise RecipeError(f"{source}: nested too deeply") from None
 
 
 def _explain(error: Any) -> str:
@@ -318,7 +353,10 @@ def load_recipe(path: Path) -> Recipe:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise RecipeError(f"{path}: {error.strerror or error}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise RecipeError(f"{path}: nested too deeply") from None
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
+        # PyYAML's own errors; and Python's for a value that its tag does not allow: 2026-13-45, !!bool x
         raise RecipeError(f"{path}: not YAML: {error}") from None
     return parse_recipe(document, str(path))
 
