@@ -1,6 +1,7 @@
 """RankClient against the real server."""
 
 import json
+import re
 import socket
 import threading
 import time
@@ -230,5 +231,58 @@ def test_wrong_arguments_say_what_is_allowed():
         RankClient(protocol="udp")
     with pytest.raises(ValueError, match="pool >= 1"):
         RankClient(pool=0)
-    with RankClient() as client, pytest.raises(ValueError, match="deadline_ms must be positive, found 0"):
-        client.rank([1], deadline_ms=0)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), -float("inf"), 1e300, 86_400_001])
+def test_a_deadline_or_a_timeout_is_above_0_and_at_most_a_day(wrong):
+    with (
+        RankClient() as client,
+        pytest.raises(ValueError, match=f"deadline_ms: {re.escape(str(wrong))} found, above 0"),
+    ):
+        client.rank([1], deadline_ms=wrong)
+    with pytest.raises(ValueError, match=rf"0 < timeout_s <= 86400.*found {re.escape(str(wrong))}, 1, 0"):
+        RankClient(timeout_s=wrong)
+
+
+def test_the_longest_deadline_is_answered(server):
+    for url, protocol in ((server.grpc_url, "grpc"), (server.http_url, "http")):
+        with RankClient(url, protocol, timeout_s=86_400) as client:
+            assert client.rank([1000], deadline_ms=86_400_000).ids.tolist() == [1000]
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "127.0.0.1:abc",
+        "http://127.0.0.1:8000",
+        "127.0.0.1:8000/v2",
+        "127.0.0.1",
+        "",
+        ":8000",
+        "127.0.0.1:0",
+        "127.0.0.1:65536",
+        "127.0.0.1:-1",
+        "127.0.0.1:٣",
+        "a b:1",
+        "a..b:1",
+        "a" * 64 + ":1",
+        "127.0.0.1:8000\n",
+        "x" * 100_000,
+    ],
+    ids=range(15),
+)
+def test_an_address_that_is_not_host_and_port(url, protocol):
+    with pytest.raises(
+        ValueError, match=r"^url: '.* found, host:port allowed, port 1 to 65535 and no http://"
+    ) as raised:
+        RankClient(url, protocol)
+    assert repr(url)[:50] in str(raised.value)
+    assert len(str(raised.value)) < 200
+
+
+@pytest.mark.parametrize("url", ["localhost:1", "[::1]:65535", "ranker.example-1.com:8001", "some_service:08001"])
+def test_addresses_that_are_taken(url):
+    for protocol in ("grpc", "http"):
+        with RankClient(url, protocol) as client:
+            assert client.url == url

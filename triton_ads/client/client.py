@@ -7,6 +7,7 @@ from typing import Literal, Self
 
 from numpy.typing import ArrayLike
 
+from triton_ads.client.address import check_address
 from triton_ads.client.errors import ServerUnavailableError
 from triton_ads.client.ranking import Ranking, parse_ranking
 from triton_ads.client.request import NO_USER, deadline_after, rank_inputs
@@ -18,6 +19,8 @@ DEFAULT_URLS: dict[Protocol, str] = {"grpc": "127.0.0.1:8001", "http": "127.0.0.
 #: The server's own "deadline exceeded" says where the time went: how long it is waited for after the deadline.
 _GRACE_S = 0.02
 _BACKOFF_S = 0.05
+#: A day: whoever waits longer does not rank, and the sockets' timers do not take every number.
+LONGEST_S = 86_400
 
 
 class RankClient:
@@ -31,14 +34,14 @@ class RankClient:
     Args:
         url: host:port of the server; by default where `triton-ads serve` listens.
         protocol: "grpc", or "http" for where gRPC cannot pass.
-        timeout_s: longest wait for an answer.
+        timeout_s: longest wait for an answer, at most a day.
         pool: gRPC channels that calls are spread over. HTTP takes as many connections as there are calls at once.
         retries: how often to ask again when nobody answers; each wait is twice the last, starting at 50 ms. Only a
             request that found no server is asked again, never one that was refused or came too late.
         labels: names of the score columns, passed on to each Ranking.
 
     Raises:
-        ValueError: unknown protocol, or a number out of range.
+        ValueError: unknown protocol, a `url` that is not host:port, or a number out of range.
     """
 
     def __init__(
@@ -53,9 +56,12 @@ class RankClient:
     ) -> None:
         if protocol not in DEFAULT_URLS:
             raise ValueError(f"protocol: {protocol!r} is not known; allowed: {', '.join(DEFAULT_URLS)}")
-        if timeout_s <= 0 or pool < 1 or retries < 0:
-            raise ValueError(f"timeout_s > 0, pool >= 1, retries >= 0: found {timeout_s}, {pool}, {retries}")
-        self.url = url or DEFAULT_URLS[protocol]
+        # Comparisons with NaN are false: what is allowed is asked for, not what is not.
+        if not 0 < timeout_s <= LONGEST_S or pool < 1 or retries < 0:
+            raise ValueError(
+                f"0 < timeout_s <= {LONGEST_S}, pool >= 1, retries >= 0: found {timeout_s}, {pool}, {retries}"
+            )
+        self.url = DEFAULT_URLS[protocol] if url is None else check_address(url)
         self.timeout_s = timeout_s
         self.retries = retries
         self.labels = tuple(labels)
@@ -100,10 +106,10 @@ class RankClient:
             ServerUnavailableError: nobody answers.
             RankTimeoutError: no answer within `timeout_s` or the deadline.
             TypeError: ids that are not integers.
-            ValueError: a deadline that is not positive.
+            ValueError: a deadline that is not above 0 and at most a day.
         """
-        if deadline_ms is not None and deadline_ms <= 0:
-            raise ValueError(f"deadline_ms must be positive, found {deadline_ms}")
+        if deadline_ms is not None and not 0 < deadline_ms <= 1000 * LONGEST_S:
+            raise ValueError(f"deadline_ms: {deadline_ms} found, above 0 and at most {1000 * LONGEST_S} allowed")
         allowed_s = self.timeout_s if deadline_ms is None else min(self.timeout_s, deadline_ms / 1000 + _GRACE_S)
         end = time.monotonic() + allowed_s
         inputs = rank_inputs(
