@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.tiny_release import ITEMS, USERS
+from tests.support.tiny_release import ITEMS, USERS, write_tiny_release
 from triton_ads.cli import main
 from triton_ads.commands.rank import context_values, current_release
+from triton_ads.export.repository import write_repository
 from triton_ads.features.ids import MISSING, raw_id
 from triton_ads.manifest import ManifestError
 
@@ -91,6 +92,70 @@ def test_without_a_server_it_says_how_to_start_one(repository, capsys, protocol)
     assert "no server answers" in shown.err
     assert "127.0.0.1:9" in shown.err
     assert "triton-ads serve" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--top", "-1", "argument --top: '-1' found, a whole number, 0 or more, allowed"),
+        ("--candidates", "-5", "argument --candidates: '-5' found, a whole number, 0 or more, allowed"),
+        ("--candidates", "many", "argument --candidates: 'many' found"),
+        ("--seed", "-1", "argument --seed: '-1' found"),
+    ],
+)
+def test_a_number_below_0_names_the_option(capsys, option, value, message):
+    with pytest.raises(SystemExit) as raised:
+        main(["rank", option, value])
+    assert raised.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--user", "99999999999999999999999"], "id 99999999999999999999999 found, an int64 allowed"),
+        (["--user", str(2**63)], f"id {2**63} found, an int64 allowed"),
+        (["--context", f"daypart={10**20 - 1}"], f"id {10**20 - 1} found, an int64 allowed"),
+        (["--deadline-ms", "inf"], "deadline_ms: inf found, above 0 and at most 86400000 allowed"),
+        (["--deadline-ms", "1e300"], "deadline_ms: 1e+300 found"),
+        (["--deadline-ms", "nan"], "deadline_ms: nan found"),
+    ],
+)
+def test_a_value_out_of_range_is_told_in_one_line(ask, options, message):
+    status, out, err = ask("--candidates", "5", *options)
+    assert (status, out) == (1, "")
+    assert err.startswith(f"triton-ads rank: {message}")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:abc", "http://127.0.0.1:8000"])
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_a_wrong_address_is_told_in_one_line(repository, capsys, url, protocol):
+    options = ["--repository", str(repository), "--candidates", "5", "--protocol", protocol]
+    assert main(["rank", *options, "--url", url]) == 1
+    assert capsys.readouterr().err == (
+        f"triton-ads rank: url: '{url}' found, host:port allowed, port 1 to 65535 and no http://, as 127.0.0.1:8001\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "data"),
+    [
+        ("store/items/ids.npy", b""),
+        ("store/items/ids.npy", b"\x93NUMPY"),
+        ("store/items/rows.npy", b""),
+        ("store/titles.json", b"{"),
+        ("store/titles.json", b"\xff"),
+        ("store/titles.json", b"[]"),
+        ("manifest.json", b""),
+    ],
+)
+def test_a_damaged_release_names_the_file(recipe, tmp_path, capsys, file, data):
+    release = write_tiny_release(tmp_path / "release", recipe)
+    write_repository(release, tmp_path / "repository")
+    (release / file).write_bytes(data)
+    assert main(["rank", "--repository", str(tmp_path / "repository")]) == 1
+    assert f"{file}: " in capsys.readouterr().err
 
 
 def test_without_a_repository_it_says_how_to_make_one(tmp_path, capsys):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.echo_repository import write_echo
+from triton_ads.cli import main
 from triton_ads.client import RankClient
 from triton_ads.server.processes import Process, read_process, read_stub, session_members, shared_regions
 
@@ -163,6 +164,16 @@ def test_what_keeps_it_from_starting_is_said_in_one_line(tmp_path):
         message = refused(f"--http-port={port}", "--grpc-port=0", "--metrics-port=0", "--health-port=0")
     holder = f"{Path('/proc/self/comm').read_text().strip()} (pid {os.getpid()})"
     assert message == f"triton-ads serve: port {port}, wanted for HTTP, is in use by {holder}\n"
+
+
+@pytest.mark.parametrize("name", ["http", "grpc", "metrics", "health"])
+@pytest.mark.parametrize("port", ["70000", "-1", "65536", "http"])
+def test_a_port_that_is_none_names_the_option(capsys, name, port):
+    with pytest.raises(SystemExit) as raised:
+        main(["serve", f"--{name}-port={port}"])
+    assert raised.value.code == 2
+    message = f"argument --{name}-port: '{port}' found, a whole number from 0 to 65535 allowed"
+    assert message in capsys.readouterr().err
 
 
 def test_verbose_shows_all_of_tritons_log(serve, tmp_path):

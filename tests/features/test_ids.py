@@ -26,9 +26,14 @@ def test_raw_id_golden(value: int | str, expected: int) -> None:
     assert raw_id(value) == expected
 
 
-def test_raw_id_too_large_for_an_int64_is_refused_by_numpy() -> None:
-    with pytest.raises(OverflowError):
-        np.array([raw_id(2**63)], dtype=np.int64)
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 99999999999999999999999])
+def test_an_integer_that_is_no_int64_is_refused_with_its_value(value: int) -> None:
+    with pytest.raises(ValueError, match=f"id {value} found, an int64 allowed: -9223372036854775808 to 922337"):
+        raw_id(value)
+
+
+def test_the_largest_and_the_smallest_int64_are_ids() -> None:
+    assert (raw_id(2**63 - 1), raw_id(-(2**63))) == (2**63 - 1, -(2**63))
 
 
 def test_hashed_rows_golden() -> None:

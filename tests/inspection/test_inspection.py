@@ -12,6 +12,7 @@ from tests.support.tiny_release import WIDTH, write_tiny_release
 from triton_ads.cli import main
 from triton_ads.inspection.recipe import sequences_table, tables_table, wire_table
 from triton_ads.inspection.release import show_split
+from triton_ads.inspection.titles import load_titles
 from triton_ads.inspection.units import count, size
 from triton_ads.manifest import ManifestError
 
@@ -100,6 +101,36 @@ def test_an_unknown_tier_and_a_missing_report(release: Path) -> None:
         show_split(release, "best", Console())
     with pytest.raises(ManifestError, match=r"standard/split\.json: no report of the split"):
         show_split(release, None, Console())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{}", "flops_row: Field required"),
+        ("[]", "Input should be an object"),
+        (json.dumps({**REPORT, "unshared": [3]}), r"unshared\.0: Input should be"),
+        (json.dumps({**REPORT, "shared": "much"}), "shared: Input should be a valid number"),
+        ("[" * 5000, "Invalid JSON"),
+        ("\ud800", "Invalid JSON"),
+    ],
+    ids=range(6),
+)
+def test_a_damaged_report_of_a_split(release: Path, text: str, message: str) -> None:
+    path = release / "tiers" / "high" / "split.json"
+    path.write_text(text, errors="surrogatepass")
+    with pytest.raises(ManifestError, match=rf"high/split\.json: no report of the split: {message}"):
+        show_split(release, "high", Console())
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"5": 3}', "[" * 5000, "{"], ids=range(5))
+def test_damaged_titles(release: Path, text: str) -> None:
+    path = release / "store" / "titles.json"
+    path.write_text(text)
+    with pytest.raises(ManifestError, match=r"store/titles\.json: no titles by id: "):
+        load_titles(release)
+    path.unlink()
+    with pytest.raises(ManifestError, match=r"store/titles\.json: No such file"):
+        load_titles(release)
 
 
 def test_the_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,18 +21,21 @@ from rich.console import Console
 from rich.table import Table
 
 from triton_ads.client import RankClient, RankError, Ranking, ServerUnavailableError
+from triton_ads.commands.options import whole
 from triton_ads.commands.serve import REPOSITORY
 from triton_ads.features.ids import MISSING, raw_id
+from triton_ads.inspection.titles import load_titles
 from triton_ads.manifest import Manifest, ManifestError
 from triton_ads.recipe import Recipe
 from triton_ads.serving.release import RELEASE_LINK
+from triton_ads.serving.store import ItemStore
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--user", default=str(MISSING), help="id of the user (none: a cold start)")
-    parser.add_argument("--candidates", type=int, default=500, metavar="N", help="ads to rank (%(default)s)")
-    parser.add_argument("--top", type=int, default=10, metavar="N", help="ads to show (%(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of the draw of candidates (%(default)s)")
+    parser.add_argument("--candidates", type=whole(0), default=500, metavar="N", help="ads to rank (%(default)s)")
+    parser.add_argument("--top", type=whole(0), default=10, metavar="N", help="ads to show (%(default)s)")
+    parser.add_argument("--seed", type=whole(0), default=0, help="of the draw of candidates (%(default)s)")
     parser.add_argument("--context", action="append", default=[], metavar="NAME=VALUE", help="may be repeated")
     parser.add_argument("--tier", default="", help="insist on a tier")
     parser.add_argument("--deadline-ms", type=float, help="time allowed; by default the server's")
@@ -46,11 +49,12 @@ def run(args: argparse.Namespace) -> int:
     try:
         folder = current_release(args.repository)
         recipe = Manifest.load(folder, verify_files=False).recipe
-        known = np.load(folder / "store" / "items" / "ids.npy", mmap_mode="r")
+        known = ItemStore(folder / "store" / "items", recipe).ids
+        titles = load_titles(folder)
         count = min(args.candidates, len(known))
         if count < args.candidates:
             print(f"the release knows {count} ads; all of them are ranked", file=sys.stderr)
-        candidates = np.random.default_rng(args.seed).choice(known, max(count, 0), replace=False)
+        candidates = np.random.default_rng(args.seed).choice(known, count, replace=False)
         ids, dense = context_values(recipe, args.context)
         with RankClient(args.url, args.protocol, labels=recipe.labels) as client:
             client.rank([])  # opens the connection, whose time is not the ranking's
@@ -70,7 +74,6 @@ def run(args: argparse.Namespace) -> int:
     except (RankError, ManifestError, OSError, ValueError) as error:
         print(f"triton-ads rank: {error}", file=sys.stderr)
         return 1
-    titles = json.loads((folder / "store" / "titles.json").read_text(encoding="utf-8"))
     if args.json:
         print(json.dumps(as_document(ranking, titles, args.top, milliseconds), ensure_ascii=False))
     else:
@@ -117,10 +120,12 @@ def context_values(recipe: Recipe, pairs: list[str]) -> tuple[NDArray[np.int64] 
 
 
 def _raw(value: str) -> int:
+    """Raises ValueError for an integer that is no int64."""
     try:
-        return int(value)
+        number = int(value)
     except ValueError:
         return raw_id(value)
+    return raw_id(number)
 
 
 def as_document(ranking: Ranking, titles: dict[str, str], top: int, milliseconds: float) -> dict[str, Any]:

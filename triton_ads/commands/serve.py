@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 
 from triton_ads.client.request import json_body, rank_inputs
+from triton_ads.commands.options import MAX_PORT, whole
 from triton_ads.server import PortTakenError, ServerInstallError, ServerStartError, TritonServer
 
 REPOSITORY = Path("var/repository")
@@ -26,7 +27,13 @@ _PERIOD_S = 0.5
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repository", type=Path, default=REPOSITORY, help="the model repository (%(default)s)")
     for name, port in (("http", HTTP_PORT), ("grpc", GRPC_PORT), ("metrics", METRICS_PORT), ("health", HEALTH_PORT)):
-        parser.add_argument(f"--{name}-port", type=int, default=port, metavar="PORT", help="0: any free (%(default)s)")
+        parser.add_argument(
+            f"--{name}-port",
+            type=whole(0, MAX_PORT),
+            default=port,
+            metavar="PORT",
+            help="0: any free (%(default)s)",
+        )
     parser.add_argument("--verbose", action="store_true", help="show all of Triton's log, and what models print")
 
 

@@ -1,6 +1,5 @@
 """Three users, each asked for over gRPC and over HTTP, as tables."""
 
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from rich.table import Table
 
 from triton_ads.client import RankClient, Ranking
 from triton_ads.inspection.tables import new_table
+from triton_ads.inspection.titles import load_titles
 from triton_ads.manifest import Manifest
 
 CANDIDATES, TOP, SEED = 500, 5, 0
@@ -50,7 +50,7 @@ def show_users(release: Path, grpc_url: str, http_url: str, console: Console) ->
         DemoError: gRPC and HTTP gave different answers.
     """
     recipe = Manifest.load(release, verify_files=False).recipe
-    titles = json.loads((release / "store" / "titles.json").read_text(encoding="utf-8"))
+    titles = load_titles(release)
     known = np.load(release / "store" / "items" / "ids.npy")
     ads = np.random.default_rng(SEED).choice(known, min(CANDIDATES, len(known), recipe.serving.max_candidates), False)
     users = choose_users(release)

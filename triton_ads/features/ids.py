@@ -15,17 +15,24 @@ OOV = 1
 FIRST_ROW = 2
 #: The raw id that means "no value": it always becomes PAD.
 MISSING = -1
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
 def raw_id(value: int | str) -> int:
     """The int64 of a raw id.
+
+    Raises:
+        ValueError: an integer that is no int64.
 
     >>> raw_id(42), raw_id("engineer")
     (42, -4713007880655145680)
     """
     if isinstance(value, str):
         return int(np.uint64(xxhash.xxh64_intdigest(value.encode())).astype(np.int64))
-    return int(value)
+    number = int(value)
+    if not INT64_MIN <= number <= INT64_MAX:
+        raise ValueError(f"id {number} found, an int64 allowed: {INT64_MIN} to {INT64_MAX}, or text that is no number")
+    return number
 
 
 def hashed_rows(raw: NDArray[np.int64], rows: int) -> NDArray[np.int64]:

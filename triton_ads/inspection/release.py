@@ -1,18 +1,35 @@
 """A release as tables: its tiers, and what the split of each does."""
 
-import json
 from pathlib import Path
-from typing import Any
 
+from pydantic import BaseModel, ValidationError
 from rich.console import Console
 from rich.table import Table
 
 import triton_ads
 from triton_ads.inspection.tables import new_table
 from triton_ads.inspection.units import count, size
-from triton_ads.manifest import Manifest, ManifestError
+from triton_ads.manifest import Manifest, ManifestError, StateEntry
 
 FLOAT_BYTES = 4
+
+
+class _Copied(BaseModel):
+    operator: str
+    source: str
+    elements: int
+
+
+class _SplitDocument(BaseModel):
+    """What is shown of tiers/TIER/split.json; triton_ads/split/report.py says what the fields mean."""
+
+    flops_row: int
+    flops_user: int
+    flops_item: int
+    shared: float
+    state_bytes: int
+    state: tuple[StateEntry, ...]
+    unshared: tuple[_Copied, ...]
 
 
 def show_release(folder: Path, console: Console) -> None:
@@ -77,37 +94,41 @@ def show_split(folder: Path, tier: str | None, console: Console) -> None:
         _show_tier(name, _split_report(folder / "tiers" / name / "split.json"), console)
 
 
-def _split_report(path: Path) -> dict[str, Any]:
+def _split_report(path: Path) -> _SplitDocument:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ManifestError(f"{path}: no report of the split: {error}") from None
+        return _SplitDocument.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise ManifestError(f"{path}: no report of the split: {error.strerror or error}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ManifestError(f"{path}: no report of the split: {place}{': ' if place else ''}{first['msg']}") from None
 
 
-def _show_tier(name: str, report: dict[str, Any], console: Console) -> None:
+def _show_tier(name: str, report: _SplitDocument, console: Console) -> None:
     console.print(f"[bold]{name}[/]", highlight=False)
     console.print(
-        f"As written, a request of N ads costs N x {count(report['flops_row'])} FLOPs; split, "
-        f"{count(report['flops_user'])} + N x {count(report['flops_item'])}: "
-        f"{report['shared']:.1%} of an ad's operations are done once for a user.",
+        f"As written, a request of N ads costs N x {count(report.flops_row)} FLOPs; split, "
+        f"{count(report.flops_user)} + N x {count(report.flops_item)}: "
+        f"{report.shared:.1%} of an ad's operations are done once for a user.",
         highlight=False,
     )
-    state = new_table(f"State of a user: {size(report['state_bytes'])}", "value", "shape", "dtype", ">bytes")
-    for entry in report["state"]:
-        shape = " x ".join(map(str, entry["shape"])) or "1"
-        state.add_row(entry["name"], shape, entry["dtype"], str(FLOAT_BYTES * entry["size"]))
+    state = new_table(f"State of a user: {size(report.state_bytes)}", "value", "shape", "dtype", ">bytes")
+    for entry in report.state:
+        shape = " x ".join(map(str, entry.shape)) or "1"
+        state.add_row(entry.name, shape, entry.dtype, str(FLOAT_BYTES * entry.size))
     console.print(state)
-    if not report["unshared"]:
+    if not report.unshared:
         console.print("Nothing of the user is copied for each ad.", highlight=False)
         return
     title = "Copied for each ad, because no rule of the compiler covers it"
     unshared = new_table(title, "operator", ">elements an ad", "where")
-    for entry in report["unshared"]:
-        unshared.add_row(*_unshared_row(entry))
+    for copied in report.unshared:
+        unshared.add_row(*_unshared_row(copied))
     console.print(unshared)
 
 
-def _unshared_row(entry: dict[str, Any]) -> tuple[str, str, str]:
+def _unshared_row(entry: _Copied) -> tuple[str, str, str]:
     root = Path(triton_ads.__file__).parent.parent
-    where = str(entry["source"]).removeprefix(f"{root}/")
-    return str(entry["operator"]), str(entry["elements"]), where
+    where = str(entry.source).removeprefix(f"{root}/")
+    return str(entry.operator), str(entry.elements), where
