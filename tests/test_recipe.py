@@ -1,6 +1,7 @@
 """Recipes: what is accepted, and the message for each thing that is not."""
 
 import copy
+import datetime
 import json
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,7 @@ WRONG = [
     ("serving.tile", "64", "serving.tile: Input should be a valid integer, found '64'"),
     ("serving.tile", 64.0, "serving.tile: Input should be a valid integer, found 64.0"),
     ("serving.buckets", [True, 2], "serving.buckets[0]: Input should be a valid integer, found True"),
+    ("scenario.default", "\ud800", "surrogates not allowed"),
     ("scenario.default", True, "Input should be a valid integer, found True"),
     ("training.weight_decay", True, "training.weight_decay: Input should be a number, found True"),
     ("training.weight_decay", float("nan"), "training.weight_decay: Input should be"),
@@ -122,6 +124,16 @@ def test_a_wrong_value_is_named_with_what_is_allowed(
 ) -> None:
     put(document, place, value)
     assert message in refuse(document)
+
+
+CIRCLE: list[Any] = []
+CIRCLE.append(CIRCLE)
+
+
+@pytest.mark.parametrize("value", [CIRCLE, b"\xff", "\ud800", datetime.date(2026, 1, 1), {1, 2}], ids=range(5))
+def test_a_config_that_is_no_json(document: dict[str, Any], value: object) -> None:
+    put(document, "tiers.high.config", {"x": value})
+    assert "tiers.high: `config` must hold numbers, text, lists and mappings only: " in refuse(document)
 
 
 def test_every_mistake_is_told_at_once(document: dict[str, Any]) -> None:

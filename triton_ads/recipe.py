@@ -18,7 +18,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    ValidationError,
+    model_validator,
+)
 
 RECIPE_VERSION = 1
 
@@ -33,9 +42,15 @@ def _no_bool(value: object) -> object:
     return value
 
 
+def _utf8(value: str) -> str:
+    """The id of a text is the hash of these bytes."""
+    value.encode()
+    return value
+
+
 Int = Annotated[int, Strict()]
 Float = Annotated[float, BeforeValidator(_no_bool)]
-RawId = Int | str
+RawId = Int | Annotated[str, AfterValidator(_utf8)]
 
 
 class RecipeError(ValueError):
@@ -114,6 +129,15 @@ class Tier(_Part):
 
     model: Literal["hyformer", "wukong"]
     config: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _config_is_json(self) -> Self:
+        """The digest and the manifest are made of it."""
+        try:
+            json.dumps(self.config, ensure_ascii=False).encode()
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"`config` must hold numbers, text, lists and mappings only: {error}") from None
+        return self
 
 
 class Training(_Part):

@@ -55,13 +55,14 @@ def run(args: argparse.Namespace) -> int:
         if count < args.candidates:
             print(f"the release knows {count} ads; all of them are ranked", file=sys.stderr)
         candidates = np.random.default_rng(args.seed).choice(known, count, replace=False)
+        user_id = _raw(args.user)
         ids, dense = context_values(recipe, args.context)
         with RankClient(args.url, args.protocol, labels=recipe.labels) as client:
             client.rank([])  # opens the connection, whose time is not the ranking's
             began = time.perf_counter()
             ranking = client.rank(
                 candidates,
-                user_id=_raw(args.user),
+                user_id=user_id,
                 context_features=ids,
                 context_dense=dense,
                 deadline_ms=args.deadline_ms,
