@@ -55,6 +55,29 @@ def test_several_outputs() -> None:
     refuse(Two(), "must return one tensor of scores, it returns 2")
 
 
+def test_no_output() -> None:
+    refuse(Model(lambda m, user, item: None), "must return one tensor of scores, it returns none")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda m, user, item: torch.sigmoid(user.sum(1) + item.sum(1)),
+        lambda m, user, item: (item + user[:, :2]).unsqueeze(2),
+        lambda m, user, item: (item + user[:, :2]).t(),
+    ],
+)
+def test_scores_that_are_no_table_of_rows_and_labels(function: object) -> None:
+    refuse(Model(function), r"scores of shape \[.*\] found, \[s\d+, K\] is needed")  # type: ignore[arg-type]
+
+
+def test_a_type_that_cannot_travel_is_named_with_the_line() -> None:
+    refuse(
+        Model(lambda m, user, item: (item.double() + user.double().sum(1, True)).float()),
+        r"\.py:\d+: a user's value of torch\.float64 is read",
+    )
+
+
 def test_a_module_in_training_mode() -> None:
     with pytest.raises(SplitError, match="training mode"):
         split(nn.Linear(3, 1).train(), INPUTS, SIDES)

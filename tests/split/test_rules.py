@@ -117,6 +117,39 @@ def test_lookup_of_ids_of_both_sides_is_one_lookup_a_side() -> None:
     assert parts.state_size == 2 * 3
 
 
+#: Values of several types and empty blocks, on the ids and numbers of `FLAT`.
+TYPES: dict[str, Callable[..., Tensor]] = {
+    "count of a mask": lambda m, user, item: torch.cat([user > 0, item > 0], 1).sum(1, True) * 0.3,
+    "mean over what is known": lambda m, user, item: (
+        torch.cat([user, item], 1).sum(1, True) / (torch.cat([user, item], 1) > 0).sum(1, keepdim=True).clamp(min=1)
+    ),
+    "bools beside floats": lambda m, user, item: torch.cat([user > 0, item], 1).sum(1, True),
+    "ints beside floats": lambda m, user, item: torch.cat([(user * 10).long(), user, item], 1).sum(1, True),
+    "bools beside ints": lambda m, user, item: torch.cat([user > 0, (item * 9).long()], 1).sum(1, True) * 0.3,
+    "ints into a linear layer": lambda m, user, item: F.linear(torch.cat([(user * 10).long(), item], 1), m.w),
+    "power of a mix": lambda m, user, item: (torch.cat([(user * 10).long(), item], 1) + 0.5).pow(2),
+    "softmax that is told its type": lambda m, user, item: torch.stack(
+        [torch.softmax(torch.cat([user, item], 1).unflatten(1, (4, 2)).long(), -1, dtype=torch.float32)[:, :, 0]], 2
+    ).flatten(1),
+    "mean with an empty item block": lambda m, user, item: torch.cat([user, item[:, :0]], 1).mean(1, True) + item,
+    "maximum with an empty user block": lambda m, user, item: (
+        torch.cat([user[:, :0], item], 1).amax(1, True) + user[:, :1]
+    ),
+    "an empty slice": lambda m, user, item: torch.cat([user, item], 1).unsqueeze(2)[:, :, 3:1].sum(2),
+    "a matrix that adds an axis": lambda m, user, item: (torch.cat([user, item], 1)[:, None, None] @ m.stack)[:, 2, 0],
+    "a vector as weights": lambda m, user, item: F.linear(torch.cat([user, item], 1), m.w[0]).unsqueeze(1),
+    "only an empty part of the user": lambda m, user, item: torch.cat([item, user[:, :0]], 1).cumsum(1),
+    "mantissa and exponent": lambda m, user, item: torch.frexp(torch.cat([user, item], 1)).mantissa,
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_types_and_empty_blocks(name: str) -> None:
+    model = Model(TYPES[name], w=randn(3, 8, seed=12), stack=randn(3, 8, 2, seed=13))
+    parts = split_and_check(model, FLAT)
+    assert parts.user(FLAT["user"]).shape == (M, parts.state_size)
+
+
 OTHERS: dict[str, Callable[..., Tensor]] = {
     "bounds that are values": lambda m, user, item: score(torch.clamp(item, min=user[:, :2], max=user[:, :2] + 0.5)),
     "attention in one operator": lambda m, user, item: score(F.scaled_dot_product_attention(item, user, user)),

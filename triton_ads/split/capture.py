@@ -33,7 +33,7 @@ def capture(module: nn.Module, example_inputs: dict[str, torch.Tensor]) -> Captu
     Raises:
         SplitError: the batch axis is not free, or the model has another output than one tensor.
     """
-    rows = {name: len(tensor) for name, tensor in example_inputs.items()}
+    rows = {name: len(tensor) if tensor.dim() else 0 for name, tensor in example_inputs.items()}
     if len(set(rows.values())) != 1 or min(rows.values()) < 2:
         raise SplitError(f"example inputs must have the same number of rows, 2 or more; found {rows}")
     batch = torch.export.Dim("M", min=1, max=2**31 - 1)
@@ -60,8 +60,9 @@ def capture(module: nn.Module, example_inputs: dict[str, torch.Tensor]) -> Captu
         raise SplitError(f"the model changes its buffers {sorted(signature.buffers_to_mutate.values())} when it runs")
 
     output = next(node for node in exported.graph.nodes if node.op == "output")
-    if len(output.args[0]) != 1:
-        raise SplitError(f"the model must return one tensor of scores, it returns {len(output.args[0])}")
+    if len(output.args[0]) != 1 or not isinstance(output.args[0][0], fx.Node):
+        found = "none" if None in output.args[0] else len(output.args[0])
+        raise SplitError(f"the model must return one tensor of scores, it returns {found}")
     placeholders = dict(zip(example_inputs, signature.user_inputs, strict=True))
     by_name = {node.name: node for node in exported.graph.nodes if node.op == "placeholder"}
     first = next(iter(placeholders.values()))

@@ -76,7 +76,7 @@ def check_parity(
         scores = parts.run({**users, **tiled}, user_of_tile)
         row_users = user_of_tile.repeat_interleave(candidates)
         expected = module(**{key: value[row_users] for key, value in users.items()}, **items)
-        got = scores.reshape(tiles * candidates, -1)
+        got = scores.flatten(0, 1)
         worst = max(worst, _difference(f"the parts differ from the model: {name}", expected, got, tolerance))
     return worst
 
@@ -86,6 +86,8 @@ def _rows(inputs: Mapping[str, torch.Tensor], rows: list[int]) -> dict[str, torc
 
 
 def _difference(what: str, expected: torch.Tensor, got: torch.Tensor, tolerance: float) -> float:
+    if expected.shape != got.shape:
+        raise SplitMismatchError(f"{what}: scores of shape {list(got.shape)}, expected {list(expected.shape)}")
     difference = float((expected - got).abs().max()) if expected.numel() else 0.0
     if not difference <= tolerance:  # also refuses NaN
         raise SplitMismatchError(f"{what}: scores differ by {difference:.2e}, allowed {tolerance:.0e}")

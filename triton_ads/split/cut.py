@@ -39,7 +39,7 @@ def lay_out(cuts: list[CutValue]) -> list[Entry]:
     entries, offset = [], 0
     for cut in cuts:
         if cut.dtype not in _DTYPES:
-            raise SplitError(f"a value of {cut.dtype} would cross the cut; allowed: float32, int64, bool")
+            raise SplitError(f"{cut.source}: a user's value of {cut.dtype} is read; allowed: float32, int64, bool")
         size = math.prod(cut.shape) * (2 if cut.dtype == torch.int64 else 1)
         entries.append(Entry(cut.node.name, cut.shape, _DTYPES[cut.dtype], offset, size))
         offset += size
@@ -48,18 +48,31 @@ def lay_out(cuts: list[CutValue]) -> list[Entry]:
 
 def finish(emit: Emitter, scores: Row) -> tuple[nn.Module, nn.Module, list[Entry]]:
     """Write the state in the user graph and read it in the item graph; returns both modules and the layout."""
-    entries = lay_out(emit.cuts)
-    _write_state(emit, entries)
-    _read_state(emit, entries)
     sizes = [emit.tiles, emit.candidates, *scores.shape[1:]]
     emit.item.graph.output(emit.item.call(aten.reshape.default, scores.node, sizes))
+    reads = _live_reads(emit)
+    cuts = [emit.cuts[index] for index in reads]
+    entries = lay_out(cuts)
+    _write_state(emit, cuts, entries)
+    _read_state(emit, dict(zip(reads.values(), entries, strict=True)))
     return _module(emit.user), _module(emit.item), entries
 
 
-def _write_state(emit: Emitter, entries: list[Entry]) -> None:
+def _live_reads(emit: Emitter) -> dict[int, fx.Node]:
+    """Index of every cut value that the scores need -> where the item graph reads it."""
+    emit.item.graph.eliminate_dead_code()
+    reads: dict[int, fx.Node] = {}
+    for node in emit.item.graph.nodes:
+        if node.target is read_entry:
+            index: Any = node.args[1]
+            reads[index] = node
+    return reads
+
+
+def _write_state(emit: Emitter, cuts: list[CutValue], entries: list[Entry]) -> None:
     user = emit.user
     flat = []
-    for cut, entry in zip(emit.cuts, entries, strict=True):
+    for cut, entry in zip(cuts, entries, strict=True):
         value = user.call(aten.reshape.default, cut.node, [emit.users, math.prod(entry.shape)])
         if entry.dtype == "int64":
             high = user.call(aten.div.Tensor_mode, value, INT_BASE, rounding_mode="floor")
@@ -68,18 +81,17 @@ def _write_state(emit: Emitter, entries: list[Entry]) -> None:
         if entry.dtype != "float32":
             value = user.call(aten._to_copy.default, value, dtype=torch.float32)
         flat.append(value)
-    if not flat:  # scores that ignore the user still need a state to travel
+    if not sum(entry.size for entry in entries):  # scores that ignore the user still need a state to travel
         flat.append(user.call(aten.full.default, [emit.users, 1], 0.0))
     user.graph.output(user.call(aten.cat.default, flat, 1))
 
 
-def _read_state(emit: Emitter, entries: list[Entry]) -> None:
+def _read_state(emit: Emitter, entries: dict[fx.Node, Entry]) -> None:
     graph = emit.item.graph
-    for node in list(graph.nodes):
-        if node.target is not read_entry:
-            continue
-        index: Any = node.args[1]
-        entry = entries[index]
+    if entries:
+        with graph.inserting_before(next(iter(entries))):
+            users = graph.call_function(aten.sym_size.int, (emit.state, 0))
+    for node, entry in entries.items():
         with graph.inserting_before(node):
             value = graph.call_function(aten.slice.Tensor, (emit.state, 1, entry.offset, entry.offset + entry.size))
             if entry.dtype == "int64":
@@ -94,7 +106,7 @@ def _read_state(emit: Emitter, entries: list[Entry]) -> None:
                 )
             elif entry.dtype == "bool":
                 value = graph.call_function(aten.ne.Scalar, (value, 0.0))
-            value = graph.call_function(aten.reshape.default, (value, [emit.users_in_state, *entry.shape]))
+            value = graph.call_function(aten.reshape.default, (value, [users, *entry.shape]))
         node.replace_all_uses_with(value)
         graph.erase_node(node)
 

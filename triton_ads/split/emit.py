@@ -82,6 +82,7 @@ class CutValue:
     node: fx.Node  # in the user graph
     shape: tuple[int, ...]  # without the user axis
     dtype: torch.dtype
+    source: str  # the line of the model that first read it on the item side
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,6 @@ class Emitter:
         self.user_of_tile = graph.placeholder("user_of_tile")
         placeholders = {name: graph.placeholder(name) for name, side, _, _ in declared if side == "item"}
         first = next(iter(placeholders.values()))
-        self.users_in_state = self.item.call(aten.sym_size.int, self.state, 0)
         self.tiles = self.item.call(aten.sym_size.int, first, 0)
         self.candidates = self.item.call(aten.sym_size.int, first, 1)
         self.rows = self.item.call(operator.mul, self.tiles, self.candidates)
@@ -186,7 +186,7 @@ class Emitter:
     def blocks(self, axis: int, parts: Sequence[Row]) -> Row | Blocks:
         """Blocks along `axis`, neighbours of one side merged; a plain value where only one side is left."""
         merged: list[list[Row]] = []
-        for part in parts:
+        for part in [part for part in parts if part.shape[axis] != 0] or parts[:1]:
             if merged and merged[-1][0].side == part.side:
                 merged[-1].append(part)
             else:
@@ -285,7 +285,8 @@ class Emitter:
                     f"{where} reads a user's value of shape "
                     f"{tuple(node.meta['shape'])}, whose axis 0 is not the batch; the batch axis cannot be followed"
                 )
-            self.cuts.append(CutValue(node, shape, node.meta["dtype"]))
+            source = source_line(self.current) if self.current else ""
+            self.cuts.append(CutValue(node, shape, node.meta["dtype"], source))
             self._entries[node] = self.item.call(read_entry, self.state, len(self.cuts) - 1)
         return self._entries[node]
 

@@ -66,6 +66,11 @@ class _Propagation:
         value = self.values[outputs[0]]
         if isinstance(value, Static):
             raise SplitError("the scores do not depend on any input")
+        if len(value.shape) != 2 or value.shape[0] != self.captured.batch or not isinstance(value.shape[1], int):
+            raise SplitError(
+                f"{source_line(outputs[0])}: scores of shape {list(value.shape)} found, "
+                f"[{self.captured.batch}, K] is needed: a row for each row of the inputs, a column for each label"
+            )
         return self.emit.as_item(value)
 
     def _translate(self, node: fx.Node) -> Any:
@@ -76,7 +81,7 @@ class _Propagation:
             return None
         args: Any = fx.map_arg(node.args, lambda n: self.values[n])
         kwargs: Any = fx.map_arg(node.kwargs, lambda n: self.values[n])
-        if node.target is operator.getitem and isinstance(args[0], list):
+        if node.target is operator.getitem and isinstance(args[0], list | tuple):
             return args[0][args[1]]
         self._refuse_what_knows_its_row(node)
 
@@ -104,7 +109,8 @@ class _Propagation:
             inspect.signature(rule).bind(self.emit, node, *args, **kwargs)
         except TypeError:  # an argument that the rule does not know
             return None
-        return rule(self.emit, node, *args, **kwargs)
+        result = rule(self.emit, node, *args, **kwargs)
+        return result if result is None or _agrees(result, node.meta["val"]) else None
 
     def _refuse_what_knows_its_row(self, node: fx.Node) -> None:
         tags = getattr(node.target, "tags", ())
@@ -119,9 +125,7 @@ class _Propagation:
         with torch.no_grad():
             arguments, keywords = _map([args, kwargs], lambda v: v.tensor if isinstance(v, Static) else v)
             result = node.target(*arguments, **keywords)  # type: ignore[operator]
-        if isinstance(result, torch.Tensor):
-            return Static(result)
-        return [Static(tensor) for tensor in result]
+        return _map(result, lambda v: Static(v) if isinstance(v, torch.Tensor) else v)
 
     def _copy(self, node: fx.Node, side: Side, args: Any, kwargs: Any) -> Any:
         """The operator as the model wrote it, in the graph of one side."""
@@ -145,13 +149,19 @@ class _Propagation:
 
 
 def _dropout_is_off(node: fx.Node) -> bool:
-    """Whether an operator that can drop values is told not to."""
-    if node.target is aten.dropout.default:
-        return node.args[2] is False
-    if node.target is aten.scaled_dot_product_attention.default:
-        probability: Any = node.args[4] if len(node.args) > 4 else node.kwargs.get("dropout_p", 0.0)
-        return bool(probability == 0.0)
-    return False
+    """Whether an operator that can drop values is told not to: dropout, attention, recurrent layers, rrelu."""
+    told = {}
+    for position, argument in enumerate(node.target._schema.arguments):  # type: ignore[union-attr]
+        given = node.args[position] if position < len(node.args) else node.kwargs.get(argument.name)
+        told[argument.name] = argument.default_value if given is None else given
+    return told.get("train") is False or told.get("training") is False or bool(told.get("dropout_p") == 0.0)
+
+
+def _agrees(result: Any, value: Any) -> bool:
+    """Whether a rule's result has the shape and type of what the operator gives: a rule that errs is not used."""
+    if isinstance(result, list):
+        return len(result) == len(value) and all(_agrees(r, v) for r, v in zip(result, value, strict=True))
+    return tuple(result.shape) == _shape(value) and result.dtype == value.dtype
 
 
 def _shape(tensor: torch.Tensor) -> Shape:

@@ -18,7 +18,7 @@ aten = torch.ops.aten
 
 def linear(emit: Emitter, node: fx.Node, x: Any, weight: Any, bias: Any = None) -> Row | Blocks | None:
     """`x W^T + b`, W [out, in]."""
-    if not (isinstance(x, Blocks) and isinstance(weight, Static)):
+    if not (isinstance(x, Blocks) and isinstance(weight, Static)) or weight.tensor.dim() != 2:
         return None
     last, out = len(x.shape) - 1, weight.tensor.shape[0]
     if x.axis != last:
@@ -48,7 +48,7 @@ def matmul(emit: Emitter, node: fx.Node, a: Any, b: Any) -> Row | Blocks | None:
 
 def _blocks_by_static(emit: Emitter, a: Blocks, b: Static) -> Row | Blocks | None:
     rank = len(a.shape)
-    if b.tensor.dim() < 2 or b.tensor.dim() > rank:
+    if not _broadcasts(b, a.shape):
         return None
     out = b.tensor.shape[-1]
     from_right = rank - a.axis  # 1: contracted, 2: rows of the product, 3 and more: leading axes
@@ -72,7 +72,7 @@ def _blocks_by_static(emit: Emitter, a: Blocks, b: Static) -> Row | Blocks | Non
 
 def _static_by_blocks(emit: Emitter, a: Static, b: Blocks) -> Row | Blocks | None:
     rank = len(b.shape)
-    if a.tensor.dim() < 2 or a.tensor.dim() > rank:
+    if not _broadcasts(a, b.shape):
         return None
     out = a.tensor.shape[-2]
     from_right = rank - b.axis  # 1: columns of the product, 2: contracted, 3 and more: leading axes
@@ -92,6 +92,14 @@ def _static_by_blocks(emit: Emitter, a: Static, b: Blocks) -> Row | Blocks | Non
         parts.append(emit.emit(part.side, aten.matmul.default, own, part, shape=shape, dtype=b.dtype))
         start += size
     return emit.blocks(b.axis, parts)
+
+
+def _broadcasts(weight: Static, shape: Shape) -> bool:
+    """Whether a static matrix leaves the leading axes of a value of `shape` as they are."""
+    leading = weight.tensor.shape[:-2]
+    if weight.tensor.dim() < 2 or len(leading) > len(shape) - 2:
+        return False
+    return all(size in (1, of) for size, of in zip(leading[::-1], shape[:-2][::-1], strict=False))
 
 
 def _leading_share(weight: Static, from_right: int, start: int, size: int) -> Static:

@@ -32,9 +32,11 @@ def is_pointwise(target: Any) -> bool:
     return target in ALSO_POINTWISE or torch.Tag.pointwise in getattr(target, "tags", ())
 
 
-def pointwise(emit: Emitter, node: fx.Node, *args: Any, **kwargs: Any) -> Row | Blocks:
-    """The rule of every pointwise operator."""
+def pointwise(emit: Emitter, node: fx.Node, *args: Any, **kwargs: Any) -> Row | Blocks | None:
+    """The rule of every pointwise operator with one result."""
     value = node.meta["val"]
+    if not isinstance(value, torch.Tensor):
+        return None
     shape = tuple(size if isinstance(size, int) else size.node.expr for size in value.shape)
     return apply(emit, node.target, args, kwargs, shape, value.dtype)
 

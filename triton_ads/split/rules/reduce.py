@@ -24,8 +24,9 @@ def reduction(emit: Emitter, node: fx.Node, x: Any, axis: Any = None, keepdim: b
     if not isinstance(x, Blocks) or axis is None or kwargs.get("dtype") is not None:
         return None
     axes = [normal_axis(a, len(x.shape)) for a in ([axis] if isinstance(axis, int) else axis)]
+    dtype = node.meta["val"].dtype  # a sum of bools is an integer
     parts = [
-        emit.emit(p.side, node.target, p, axes, keepdim, shape=_reduced(p.shape, axes, keepdim), dtype=p.dtype)
+        emit.emit(p.side, node.target, p, axes, keepdim, shape=_reduced(p.shape, axes, keepdim), dtype=dtype)
         for p in x.parts
     ]
     if x.axis not in axes:
@@ -58,7 +59,8 @@ def softmax(emit: Emitter, node: fx.Node, x: Any, axis: int, *args: Any) -> Any:
 
 
 def _per_block(emit: Emitter, node: fx.Node, x: Blocks, *args: Any) -> Row | Blocks:
-    parts = [emit.emit(p.side, node.target, p, *args, shape=p.shape, dtype=p.dtype) for p in x.parts]
+    dtype = node.meta["val"].dtype
+    parts = [emit.emit(p.side, node.target, p, *args, shape=p.shape, dtype=dtype) for p in x.parts]
     return emit.blocks(x.axis, parts)
 
 

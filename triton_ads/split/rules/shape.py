@@ -16,7 +16,7 @@ aten = torch.ops.aten
 
 
 def cat(emit: Emitter, node: fx.Node, tensors: Sequence[Tensorial], axis: int = 0) -> Row | Blocks | None:
-    """Concatenation is what makes blocks."""
+    """Concatenation is what makes blocks. Parts of another type are cast to that of the whole."""
     rank = len(tensors[0].shape)
     axis = normal_axis(axis, rank)
     parts: list[Row] = []
@@ -29,7 +29,13 @@ def cat(emit: Emitter, node: fx.Node, tensors: Sequence[Tensorial], axis: int = 
             parts.append(value if isinstance(value, Row) else emit.as_item(value))
     if any(emit.batch_axis(part) in (axis, None) for part in parts):
         return None
-    return emit.blocks(axis, parts)
+    return emit.blocks(axis, [_cast(emit, part, node.meta["val"].dtype) for part in parts])
+
+
+def _cast(emit: Emitter, x: Row, dtype: torch.dtype) -> Row:
+    if x.dtype == dtype:
+        return x
+    return emit.emit(x.side, aten._to_copy.default, x, shape=x.shape, dtype=dtype, keywords={"dtype": dtype})
 
 
 def stack(emit: Emitter, node: fx.Node, tensors: Sequence[Tensorial], axis: int = 0) -> Row | Blocks | None:
@@ -214,6 +220,7 @@ def slice_(
     if not isinstance(size, int):
         return None
     low, high, _ = slice(start, end).indices(size)
+    high = max(low, high)
     if axis != x.axis:
         return emit.blocks(x.axis, [narrow(emit, part, axis, low, high) for part in x.parts])
     edges = [0, *accumulate(x.sizes)]
