@@ -102,7 +102,8 @@ class HyFormer(nn.Module):
         if config.token_dim % all_tokens:
             raise RecipeError(
                 f"{where}.token_dim: {config.token_dim} found; a multiple of tokens + sequences = {config.tokens} + "
-                f"{len(recipe.sequences)} = {all_tokens} is needed"
+                f"{len(recipe.sequences)} = {all_tokens} is needed; it would fit with "
+                f"tokens: {_fitting_tokens(config, len(recipe.sequences))}"
             )
         self.temperature = config.temperature
         self.embedding = Embedding(recipe, table_rows, config.dense_width)
@@ -169,3 +170,9 @@ class HyFormer(nn.Module):
         tasks = self.ple(tokens_TMD.transpose(0, 1).flatten(1))
         heads_MH = torch.cat([head(task) for head, task in zip(self.heads, tasks, strict=True)], dim=1)
         return self.selection(heads_MH, inputs.scenario_rows_M)
+
+
+def _fitting_tokens(config: HyFormerConfig, sequences: int) -> int:
+    """The number of tokens nearest to the config's with which mixing works at its `token_dim`."""
+    divisors = [d for d in range(sequences + 1, config.token_dim + 1) if config.token_dim % d == 0]
+    return min((d - sequences for d in divisors), key=lambda tokens: abs(tokens - config.tokens), default=1)
