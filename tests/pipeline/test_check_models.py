@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.recipes import tiny_recipe
-from triton_ads.pipeline.build import check_models
+from triton_ads.pipeline.stages.train import check_models
 from triton_ads.recipe import RecipeError
 
 
