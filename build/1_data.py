@@ -3,7 +3,7 @@
     python build/1_data.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
 
 Reads:  the data set, fetched by pip once
-Writes: VAR/downloads, VAR/work/RECIPE/data
+Writes: VAR/downloads, RECIPE/data in VAR's work folder
 """
 
 import sys

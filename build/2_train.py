@@ -2,8 +2,8 @@
 
     python build/2_train.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
 
-Reads:  VAR/work/RECIPE/data
-Writes: VAR/work/RECIPE/train/TIER
+Reads:  RECIPE/data in VAR's work folder
+Writes: RECIPE/train/TIER in VAR's work folder
 """
 
 import sys

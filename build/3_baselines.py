@@ -2,8 +2,8 @@
 
     python build/3_baselines.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
 
-Reads:  VAR/work/RECIPE/data
-Writes: VAR/work/RECIPE/baselines
+Reads:  RECIPE/data in VAR's work folder
+Writes: RECIPE/baselines in VAR's work folder
 """
 
 import sys

@@ -2,8 +2,8 @@
 
     python build/4_export.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
 
-Reads:  VAR/work/RECIPE/data, VAR/work/RECIPE/train/TIER
-Writes: VAR/work/RECIPE/export/TIER
+Reads:  RECIPE/data, RECIPE/train/TIER in VAR's work folder
+Writes: RECIPE/export/TIER in VAR's work folder
 """
 
 import sys

@@ -2,7 +2,7 @@
 
     python build/5_release.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
 
-Reads:  VAR/work/RECIPE/data, VAR/work/RECIPE/export
+Reads:  RECIPE/data, RECIPE/export in VAR's work folder
 Writes: VAR/releases/RECIPE-ID
 """
 

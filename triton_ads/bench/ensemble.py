@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from triton_ads.bench.closed_loop import in_own_process
+from triton_ads.bench.closed_loop import Traffic, in_own_process
 from triton_ads.bench.report import Report, Row
 from triton_ads.client import RankClient
 from triton_ads.manifest import Manifest
@@ -31,17 +31,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Report:
-    manifest = Manifest.load(args.repository / "item_scorer" / "1" / "release", verify_files=False)
-    router = manifest.recipe.router
+    release = args.repository / "item_scorer" / "1" / "release"
+    router = Manifest.load(release, verify_files=False).recipe.router
     report = Report(f"service, {args.candidates} candidates a request")
     with TritonServer(args.repository) as server:
-        _outside_the_engines(report, server, router.default_tier, args.candidates)
+        _outside_the_engines(report, server, router.default_tier, Traffic(release, args.candidates))
         if router.high_tier is not None:
-            _mixed_tiers(report, server, router.default_tier, router.high_tier, args)
+            _mixed_tiers(report, server, router.default_tier, router.high_tier, release, args)
     return report
 
 
-def _outside_the_engines(report: Report, server: TritonServer, tier: str, candidates: int) -> None:
+def _outside_the_engines(report: Report, server: TritonServer, tier: str, traffic: Traffic) -> None:
     """Median time of an answer less the mean time in the engines, window by window; the median of the windows."""
     random = np.random.default_rng(0)
     whole, engines = [], []
@@ -50,9 +50,9 @@ def _outside_the_engines(report: Report, server: TritonServer, tier: str, candid
         def window() -> list[float]:
             times = []
             for _ in range(_WINDOW):
-                ids, user = random.integers(1, 1683, candidates), int(random.integers(1, 944))
+                user, candidates = traffic.draw(random)
                 start = time.perf_counter()
-                client.rank(ids, user_id=user, tier=tier, deadline_ms=5_000)
+                client.rank(candidates, user_id=user, tier=tier, deadline_ms=5_000)
                 times.append((time.perf_counter() - start) * 1e3)
             return times
 
@@ -72,7 +72,9 @@ def _outside_the_engines(report: Report, server: TritonServer, tier: str, candid
     report.claim("one client: median outside the engines, ms", float(np.median(outside)), "<=", 1.5)
 
 
-def _mixed_tiers(report: Report, server: TritonServer, default: str, high: str, args: argparse.Namespace) -> None:
+def _mixed_tiers(
+    report: Report, server: TritonServer, default: str, high: str, release: Path, args: argparse.Namespace
+) -> None:
     mixes = {f"{default} alone": {default: 1.0}, f"10 % {high}": {default: 0.9, high: 0.1}}
     medians: dict[str, list[float]] = {name: [] for name in mixes}
     per_batch: dict[str, list[float]] = {name: [] for name in mixes}
@@ -80,7 +82,7 @@ def _mixed_tiers(report: Report, server: TritonServer, default: str, high: str, 
     for turn in range(args.turns):
         for name, tiers in mixes.items():
             before = _batches(server)
-            times = in_own_process(server.grpc_url, _CLIENTS, args.seconds, args.candidates, tiers, turn)
+            times = in_own_process(server.grpc_url, _CLIENTS, args.seconds, release, args.candidates, tiers, turn)
             batches, requests = (after - b for after, b in zip(_batches(server), before, strict=True))
             medians[name].append(float(np.median(times[default])))
             per_batch[name].append(requests / batches)

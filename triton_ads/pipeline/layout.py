@@ -8,10 +8,11 @@ from pathlib import Path
 class Layout:
     """Folders of the build of one recipe.
 
-    VAR/downloads/                published files, as they came
-    VAR/work/RECIPE/STAGE/        outputs of a stage, and the record of what they were made from
-    VAR/releases/RECIPE-ID/       releases; never changed once written
-    VAR/repository/               the model repository that serves the last release built
+    VAR/
+        downloads/                published files, as they came
+        work/RECIPE/STAGE/        outputs of a stage, and the record of what they were made from
+        releases/RECIPE-ID/       releases; never changed once written
+        repository/               the model repository that serves the last release built
     """
 
     var: Path

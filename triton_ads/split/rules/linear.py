@@ -4,6 +4,7 @@ W [u; i] + b  =  (W_u u + b)  +  W_i i        blocks along the contracted axis: 
 blocks along another axis                     one product per block
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -47,12 +48,10 @@ def matmul(emit: Emitter, node: fx.Node, a: Any, b: Any) -> Row | Blocks | None:
 
 
 def _blocks_by_static(emit: Emitter, a: Blocks, b: Static) -> Row | Blocks | None:
-    rank = len(a.shape)
     if not _broadcasts(b, a.shape):
         return None
     out = b.tensor.shape[-1]
-    from_right = rank - a.axis  # 1: contracted, 2: rows of the product, 3 and more: leading axes
-    if from_right == 1:
+    if a.axis == len(a.shape) - 1:  # contracted
         shape = (*a.shape[:-1], out)
 
         def product(side: Side, share: Row, columns: torch.Tensor) -> Row:
@@ -60,23 +59,18 @@ def _blocks_by_static(emit: Emitter, a: Blocks, b: Static) -> Row | Blocks | Non
             return emit.emit(side, aten.matmul.default, share, own, shape=shape, dtype=a.dtype)
 
         return _sum_of_shares(emit, a, product, shape)
-    parts, start = [], 0
-    for part in a.parts:
-        size = int(part.shape[a.axis])
-        own = _leading_share(b, from_right, start, size)
-        shape = (*part.shape[:-1], out)
-        parts.append(emit.emit(part.side, aten.matmul.default, part, own, shape=shape, dtype=a.dtype))
-        start += size
-    return emit.blocks(a.axis, parts)
+
+    def block(part: Row, own: Static) -> Row:
+        return emit.emit(part.side, aten.matmul.default, part, own, shape=(*part.shape[:-1], out), dtype=a.dtype)
+
+    return _block_by_block(emit, a, b, block)
 
 
 def _static_by_blocks(emit: Emitter, a: Static, b: Blocks) -> Row | Blocks | None:
-    rank = len(b.shape)
     if not _broadcasts(a, b.shape):
         return None
     out = a.tensor.shape[-2]
-    from_right = rank - b.axis  # 1: columns of the product, 2: contracted, 3 and more: leading axes
-    if from_right == 2:
+    if b.axis == len(b.shape) - 2:  # contracted
         shape = resized(b.shape, b.axis, out)
 
         def product(side: Side, share: Row, columns: torch.Tensor) -> Row:
@@ -84,14 +78,21 @@ def _static_by_blocks(emit: Emitter, a: Static, b: Blocks) -> Row | Blocks | Non
             return emit.emit(side, aten.matmul.default, own, share, shape=shape, dtype=b.dtype)
 
         return _sum_of_shares(emit, b, product, shape)
+
+    def block(part: Row, own: Static) -> Row:
+        shape = resized(part.shape, len(part.shape) - 2, out)
+        return emit.emit(part.side, aten.matmul.default, own, part, shape=shape, dtype=b.dtype)
+
+    return _block_by_block(emit, b, a, block)
+
+
+def _block_by_block(emit: Emitter, x: Blocks, weight: Static, product: Callable[[Row, Static], Row]) -> Row | Blocks:
+    """A product per block, with the weights that meet it."""
     parts, start = [], 0
-    for part in b.parts:
-        size = int(part.shape[b.axis])
-        own = _leading_share(a, from_right, start, size)
-        shape = resized(part.shape, rank - 2, out)
-        parts.append(emit.emit(part.side, aten.matmul.default, own, part, shape=shape, dtype=b.dtype))
+    for part, size in zip(x.parts, x.sizes, strict=True):
+        parts.append(product(part, _leading_share(weight, len(x.shape) - x.axis, start, size)))
         start += size
-    return emit.blocks(b.axis, parts)
+    return emit.blocks(x.axis, parts)
 
 
 def _broadcasts(weight: Static, shape: Shape) -> bool:
@@ -103,7 +104,10 @@ def _broadcasts(weight: Static, shape: Shape) -> bool:
 
 
 def _leading_share(weight: Static, from_right: int, start: int, size: int) -> Static:
-    """The weights that meet a block on a leading axis; all of them where the axis is broadcast or not leading."""
+    """The weights that meet a block on a leading axis; all of them where the axis is broadcast or not leading.
+
+    `from_right` counts the block axis from the last one: 1 and 2 are the matrix, 3 and more are leading.
+    """
     axis = weight.tensor.dim() - from_right
     if from_right < 3 or axis < 0 or weight.tensor.shape[axis] == 1:
         return weight
