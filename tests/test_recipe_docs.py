@@ -1,4 +1,4 @@
-"""docs/recipe.md says of every field what triton_ads/recipe.py says; the schema for editors is the recipe's."""
+"""docs/recipe.md says of every field what triton_ads/recipe/ says; the schema for editors is the recipe's."""
 
 import json
 import re

@@ -37,7 +37,7 @@ def test_sources_follow_imports(tmp_path: Path) -> None:
         "triton_ads/training/fit.py",  # imported by what the stage imports
         "triton_ads/models/hyformer.py",
         "triton_ads/models/__init__.py",
-        "triton_ads/recipe.py",
+        "triton_ads/recipe/__init__.py",
         "triton_ads/pipeline/stages/train.py",
     } <= set(training)
     assert not [name for name in training if "/serving/" in name or "/export/" in name or "/server/" in name]

@@ -1,0 +1,41 @@
+"""Which tier answers, and every limit of the service."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from triton_ads.recipe.base import Float, Int, Name, Part, RawId
+
+
+class Router(Part):
+    """When the high tier is worth its cost, and what it may cost."""
+
+    default_tier: Name
+    high_tier: Name | None = None
+    min_history: Int = Field(default=20, ge=0, description="events of history below which the default tier answers")
+    max_candidates: Int = Field(default=1000, ge=1, description="candidates above which the default tier answers")
+    high_scenarios: tuple[RawId, ...] = Field(
+        default=(), description="scenarios in which the high tier may answer; empty: in all"
+    )
+    high_candidates_per_second: Float = Field(
+        default=4_000, ge=0, description="budget of the high tier: candidates a second it may score"
+    )
+
+
+class Serving(Part):
+    """Every limit of the service."""
+
+    tile: Int = Field(default=64, ge=1, le=1024, description="candidates in a tile, all of one user")
+    buckets: tuple[Int, ...] = Field(default=(1, 2, 4, 8, 16, 32), min_length=1, description="tiles in a batch")
+    max_candidates: Int = Field(default=2000, ge=1, le=100_000, description="candidates in a request")
+    max_batch_requests: Int = Field(default=64, ge=1, le=1024, description="requests in a batch")
+    queue_delay_us: Int = Field(default=0, ge=0, le=100_000, description="how long a batch may wait to fill")
+    deadline_ms: Int = Field(default=100, ge=1, le=60_000, description="deadline of a request that sends none")
+    instances: Int = Field(default=1, ge=1, le=64, description="processes of each model")
+    threads: Int = Field(default=1, ge=1, le=256, description="threads of an engine in one process")
+
+    @model_validator(mode="after")
+    def _buckets_grow(self) -> Self:
+        if any(b < 1 for b in self.buckets) or list(self.buckets) != sorted(set(self.buckets)):
+            raise ValueError(f"`buckets` must be positive and strictly increasing, found {list(self.buckets)}")
+        return self
