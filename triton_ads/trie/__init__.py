@@ -1,0 +1,16 @@
+"""The identifier tree: every ad is a path of tokens from the root to a leaf.
+
+    tree.py     the tree as arrays, and what a search asks of it
+    build.py    identifiers -> tree
+    file.py     a tree in a folder, memory-mapped
+    blocked.py  ads that must not be answered, at once
+
+Building, files and masks need NumPy only: the server reads trees, and a build makes them.
+"""
+
+from triton_ads.trie.blocked import Blocked
+from triton_ads.trie.build import TreeError, build_tree
+from triton_ads.trie.file import load_tree, save_tree
+from triton_ads.trie.tree import Children, Tree
+
+__all__ = ["Blocked", "Children", "Tree", "TreeError", "build_tree", "load_tree", "save_tree"]
