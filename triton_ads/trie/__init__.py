@@ -1,9 +1,11 @@
 """The identifier tree: every ad is a path of tokens from the root to a leaf.
 
-    tree.py     the tree as arrays, and what a search asks of it
-    build.py    identifiers -> tree
-    file.py     a tree in a folder, memory-mapped
-    blocked.py  ads that must not be answered, at once
+    tree.py       the tree as arrays, and what a search asks of it
+    branching.py  how wide each level is
+    cluster.py    what ads are like -> identifiers
+    build.py      identifiers -> tree
+    file.py       a tree in a folder, memory-mapped
+    blocked.py    ads that must not be answered, at once
 
 Building, files and masks need NumPy only: the server reads trees, and a build makes them.
 """
