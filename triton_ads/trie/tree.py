@@ -93,9 +93,13 @@ class Tree:
         low_B, high_B = node_B, node_B + 1
         total_B = np.zeros(len(node_B), np.int64)
         for _ in range(level, self.length):
-            total_B += self._internal_before(high_B) - self._internal_before(low_B)
+            total_B += self.internal_between(low_B, high_B)
             low_B, high_B = self.descendants(low_B, high_B)
         return total_B
+
+    def internal_between(self, low_B: Ints, high_B: Ints) -> Ints:
+        """Internal nodes from `low` to before `high`, pair by pair."""
+        return self._internal_before(high_B) - self._internal_before(low_B)
 
     def _internal_before(self, node_B: Ints) -> Ints:
         """Internal nodes with a smaller number: all nodes less the leaves."""

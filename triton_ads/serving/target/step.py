@@ -1,0 +1,56 @@
+"""What a search asks of a decoder, and the decoder's side of it."""
+
+# Legend: T nodes to run, E questions.
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+#: As a parent: the end of the prompt. As a row: the prompt's last token.
+PROMPT = -1
+
+
+@dataclass(frozen=True)
+class Step:
+    """One forward of one request.
+
+    Nodes that were kept have slots 0, 1, ... in the order in which they were run; the nodes of this step have the slots
+    that follow, whether they are kept or not, so that a step may hold whole subtrees, parents before children.
+    """
+
+    token_T: Ints
+    parent_T: Ints  # slot of each node's parent, or PROMPT
+    row_E: Ints  # which node of this step is asked, or PROMPT (in a first step, which runs no node)
+    asked_E: Ints  # the token whose log-probability after that node is wanted
+    keep: bool  # later steps may have these nodes as parents
+
+    @property
+    def tokens(self) -> int:
+        return len(self.token_T)
+
+
+class Session(Protocol):
+    """A prompt in the decoder's memory, and the nodes that were kept."""
+
+
+class TreeDecoder(Protocol):
+    """A language model that continues prompts along trees of tokens."""
+
+    @property
+    def vocabulary(self) -> int:
+        """Tokens there are; larger ones are refused."""
+
+    @property
+    def longest(self) -> int:
+        """The most positions that a prompt and what follows it may take."""
+
+    def prefill(self, prompt: Ints) -> Session:
+        """Run a prompt; its session answers a first step."""
+
+    def forward(self, steps: list[tuple[Session, Step]]) -> list[Floats]:
+        """Run steps of different sessions in one go: log-probabilities [E] of each."""
