@@ -1,0 +1,78 @@
+"""Whether a tree's shape will be fast: what a beam finds on each level, and what verifying there would cost.
+
+A beam of B survives each level (or all nodes, where there are fewer). Verifying at level k runs every internal node
+below its survivors, in one forward of a + b C milliseconds, after k - 1 steps of a + b B. Survivors are taken to be
+average nodes of their level; a model that prefers crowded branches finds more below them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from triton_ads.trie.tree import Tree
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of a tree, for a beam."""
+
+    level: int
+    nodes: int
+    ads: int  # leaves of this level
+    branching: float  # children of an internal node, on average
+    survivors: int  # nodes that a beam keeps
+    step_tokens: float  # of them to be run in a step
+    verify_tokens: float  # internal nodes at and below them
+    verify_ms: float | None  # of the whole search if it verifies here; None where there is nothing left to run
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A tree as a beam meets it."""
+
+    levels: tuple[Level, ...]
+    stepping_ms: float  # one forward a level to the end
+    best_level: int | None  # at which verifying is cheapest; None where stepping to the end is
+
+    @property
+    def gain(self) -> float:
+        """How many times faster the best plan is than stepping."""
+        times = [level.verify_ms for level in self.levels if level.verify_ms is not None]
+        return self.stepping_ms / min([self.stepping_ms, *times]) if self.stepping_ms else 1.0
+
+
+def shape_of(tree: Tree, beam: int, fixed_ms: float, token_ms: float) -> Shape:
+    """The shape of `tree` for a beam, with forwards of `fixed_ms + token_ms * tokens` milliseconds.
+
+    Raises:
+        ValueError: a beam below 1 or costs below 0.
+    """
+    if beam < 1 or fixed_ms < 0 or token_ms < 0:
+        raise ValueError(f"beam {beam}, fixed_ms {fixed_ms}, token_ms {token_ms} found; 1, 0 and 0 or more are allowed")
+    starts = np.array(tree.level_start, np.int64)
+    internal = tree.internal_between(starts[:-1], starts[1:])
+    nodes = np.diff(starts)
+    survivors = np.minimum(nodes, beam)
+    share = survivors / nodes
+    step_tokens = share * internal
+    below = np.cumsum(internal[::-1])[::-1]  # internal nodes of this level and all deeper ones
+    levels, spent = [], 0.0
+    for k in range(1, tree.length + 1):
+        verify_tokens = float(share[k] * below[k])
+        verify_ms = spent + fixed_ms + token_ms * verify_tokens if internal[k] else None
+        levels.append(
+            Level(
+                level=k,
+                nodes=int(nodes[k]),
+                ads=int(nodes[k] - internal[k]),
+                branching=float(nodes[k + 1] / internal[k]) if k < tree.length else 0.0,
+                survivors=int(survivors[k]),
+                step_tokens=float(step_tokens[k]),
+                verify_tokens=verify_tokens,
+                verify_ms=verify_ms,
+            )
+        )
+        spent += fixed_ms + token_ms * float(step_tokens[k]) if internal[k] else 0.0
+    times = {level.level: level.verify_ms for level in levels if level.verify_ms is not None}
+    best = min(times, key=lambda k: times[k], default=None)
+    return Shape(tuple(levels), spent, best if best is not None and times[best] < spent else None)
