@@ -58,10 +58,21 @@ def test_columns_follow_the_declaration_side_by_side() -> None:
 
 
 INT64 = "an integer must fit int64, -9223372036854775808 to 9223372036854775807"
+PARQUET = {"source": "parquet", "events": "events.parquet"}
 WRONG = [
     ("name", "My Recipe", "name: String should match pattern '^[a-z][a-z0-9_]{0,62}$', found 'My Recipe'"),
     ("version", 2, "version: Input should be 1, found 2"),
-    ("data.source", "netflix", "data.source: Input should be 'movielens-100k', found 'netflix'"),
+    ("data.source", "netflix", "data.source: Input should be 'movielens-100k' or 'parquet', found 'netflix'"),
+    ("data.source", 3, "data.source: Input should be 'movielens-100k' or 'parquet', found 3"),
+    ("data", {"train_fraction": 0.5}, "data.source: this field is required"),
+    ("data", "movielens-100k", "data: Input should be a valid dictionary"),
+    ("data.train_fraction", 1.5, "data.train_fraction: Input should be less than 1, found 1.5"),
+    ("data.events", "x", "data.events: no such field; allowed: source, train_fraction, validation_fraction"),
+    ("data", {"source": "parquet"}, "data.events: this field is required"),
+    ("data", {"source": "parquet", "events": 3}, "data.events: Input should be a valid string, found 3"),
+    ("data", {**PARQUET, "item_key": "x"}, "data.item_key: no such field; allowed: columns, events, histories, item"),
+    ("data", {**PARQUET, "histories": {"liked": "x"}}, "data.histories: 'liked' is not known; allowed: recent, space"),
+    ("data", {**PARQUET, "columns": {"year": 3}}, "data.columns.year: Input should be a valid string, found 3"),
     ("data.train_fraction", 0.95, "data: train_fraction + validation_fraction must be below 1"),
     ("tables.user.width", 6, "tables.user.width: Input should be a multiple of 4, found 6"),
     ("tables.user.rows", 5, "tables.user: `rows` is required for kind hashed and not allowed for kind vocabulary"),
@@ -221,3 +232,23 @@ def test_the_schema_allows_the_fields_of_a_recipe_and_no_others() -> None:
     schema = recipe_schema()
     assert set(schema["properties"]) >= {"name", "tables", "features", "sequences", "tiers", "serving"}
     assert schema["additionalProperties"] is False
+
+
+def test_a_recipe_knows_its_folder_and_is_the_same_elsewhere(document: dict[str, Any]) -> None:
+    recipe = load_recipe(DEFAULT)
+    assert recipe.folder == DEFAULT.parent
+    elsewhere = parse_recipe(document, folder=Path("elsewhere"))
+    assert (elsewhere.folder, parse_recipe(document).folder) == (Path("elsewhere"), Path("."))
+    assert elsewhere == recipe
+    assert elsewhere.digest == recipe.digest
+    assert str(DEFAULT.parent) not in recipe.model_dump_json()
+
+
+def test_values_are_columns_of_their_own_that_the_rule_reads(document: dict[str, Any]) -> None:
+    document["features"] += [{"name": name, "side": "item", "kind": "value"} for name in ("bid", "margin")]
+    document["rank_by"] = "bid * cvr - popularity"
+    recipe = parse_recipe(document)
+    assert recipe.value_columns() == [Column("bid", None), Column("margin", None)]
+    assert recipe.dense_columns("item") == [Column("popularity", None)]
+    assert [c.feature for c in recipe.id_columns("item") if c.slot == 0] == ["item_id", "genres", "year"]
+    assert recipe.rank_rule.names == ("bid", "cvr", "popularity")

@@ -18,8 +18,9 @@ PARTS: dict[str, Any] = {"Recipe": SCHEMA, **SCHEMA["$defs"]}
 
 def allowed(field: dict[str, Any]) -> str:
     """What a field of the schema allows, in the words of the document."""
-    if "anyOf" in field:
-        return " or ".join(allowed(option) for option in field["anyOf"] if option != {"type": "null"})
+    options = field.get("anyOf", field.get("oneOf"))
+    if options is not None:
+        return " or ".join(allowed(option) for option in options if option != {"type": "null"})
     if "$ref" in field:
         return f"[{part_of(field)}](#{part_of(field).lower()})"
     if "const" in field:
@@ -30,7 +31,9 @@ def allowed(field: dict[str, Any]) -> str:
         return f"list of {allowed(field['items'])}{bounds(field, 'Items')}"
     if field["type"] == "object":
         named = list(field.get("patternProperties", {}).values())
-        return f"names, each a {allowed(named[0])}{bounds(field, 'Properties')}" if named else "a mapping"
+        what = allowed(named[0]) if named else ""
+        each = "to strings" if what == "string" else f"each a {what}"
+        return f"names, {each}{bounds(field, 'Properties')}" if named else "a mapping"
     if field["type"] == "string":
         return "name" if "pattern" in field else "string"
     return field["type"] + bounds(field, "imum")

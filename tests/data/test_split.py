@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from triton_ads.data.download import DataError
 from triton_ads.data.split import split_by_time
-from triton_ads.recipe import Data
+from triton_ads.recipe.data import MovieLens
 
 
-def data(train: float = 0.5, validation: float = 0.25) -> Data:
-    return Data(source="movielens-100k", train_fraction=train, validation_fraction=validation)
+def data(train: float = 0.5, validation: float = 0.25) -> MovieLens:
+    return MovieLens(source="movielens-100k", train_fraction=train, validation_fraction=validation)
 
 
 def test_worked() -> None:

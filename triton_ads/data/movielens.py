@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from triton_ads.data.download import DataError, fetch_wheel
 from triton_ads.data.log import Log
 from triton_ads.features.ids import MISSING, raw_id
+from triton_ads.recipe import Recipe
 
 REQUIREMENT = "recbole==1.2.1"
 WHEEL = "recbole-1.2.1-py3-none-any.whl"
@@ -37,6 +38,11 @@ AGE_BANDS = (1, 18, 25, 35, 45, 50, 56)
 DAYPARTS = ("night", "morning", "afternoon", "evening")
 CONVERSION_RATING = 4
 DEEP_CONVERSION_RATING = 5
+
+
+def read_log(recipe: Recipe, downloads: Path) -> Log:
+    """The data set as `triton_ads.data.sources` asks for it: it is the same for every recipe."""
+    return read(fetch(downloads))
 
 
 def fetch(downloads: Path) -> Path:

@@ -1,15 +1,15 @@
-"""The data stage of the build: from a published data set to examples, vocabularies and the server's store."""
+"""The data stage of the build: from a data set to examples, vocabularies and the server's store."""
 
 import json
 from pathlib import Path
 
 import numpy as np
 
-from triton_ads.data import movielens
 from triton_ads.data.columns import dense_columns, label_columns, raw_columns
 from triton_ads.data.examples import Examples
 from triton_ads.data.log import Log
 from triton_ads.data.sequences import Windows, build_windows
+from triton_ads.data.sources import read_log
 from triton_ads.data.split import split_by_time
 from triton_ads.data.store import write_store
 from triton_ads.data.vocabularies import build_tables
@@ -18,7 +18,7 @@ from triton_ads.recipe import Recipe
 
 
 def prepare(recipe: Recipe, folder: Path, downloads: Path) -> None:
-    """Fetch the recipe's data set, check it, and write into `folder`, the same bytes for the same recipe:
+    """Read the recipe's data, check it, and write into `folder`, the same bytes for the same recipe:
 
         examples/          Examples of all three parts
         vocabularies/      TABLE.npy, from the training part
@@ -26,12 +26,12 @@ def prepare(recipe: Recipe, folder: Path, downloads: Path) -> None:
         table_rows.json    {table: rows, PAD and OOV included}
 
     Args:
-        downloads: where the published file lies or will lie.
+        downloads: where published files lie or will lie.
 
     Raises:
-        DataError: the data cannot be fetched or is damaged, or lacks what the recipe names.
+        DataError: the data cannot be fetched or read, is not what it must be, or lacks what the recipe names.
     """
-    write(recipe, movielens.read(movielens.fetch(downloads)), folder)
+    write(recipe, read_log(recipe, downloads), folder)
 
 
 def write(recipe: Recipe, log: Log, folder: Path) -> None:

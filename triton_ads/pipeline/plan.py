@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from triton_ads.data.sources import SOURCES
 from triton_ads.pipeline.inputs import Digests, package_inputs, path_digests, recipe_inputs, source_inputs
 from triton_ads.pipeline.layout import Layout
 from triton_ads.pipeline.record import RECORD_FILE
@@ -58,6 +59,7 @@ def _stage(
             **recipe_inputs(recipe, fields),
             **path_digests(needs, layout.var, ignore=RECORD_FILE),
             **source_inputs(module),
+            **(source_inputs(SOURCES[recipe.data.source]) if kind == "data" else {}),
             **package_inputs(packages),
         }
 

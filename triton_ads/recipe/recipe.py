@@ -3,12 +3,13 @@
 import hashlib
 import json
 import math
+from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from triton_ads.recipe.base import Name, Part
-from triton_ads.recipe.data import Data
+from triton_ads.recipe.data import Data, Parquet
 from triton_ads.recipe.inputs import Column, Feature, Scenario, Sequence, Side, Table
 from triton_ads.recipe.model import Heads, Tier, Training
 from triton_ads.recipe.service import Router, Serving
@@ -31,6 +32,8 @@ class Recipe(Part):
     training: Training = Training()
     router: Router
     serving: Serving = Serving()
+
+    _folder: Path = PrivateAttr(default_factory=Path)
 
     @model_validator(mode="before")
     @classmethod
@@ -68,6 +71,9 @@ class Recipe(Part):
         _known("router.default_tier", self.router.default_tier, self.tiers)
         if self.router.high_tier is not None:
             _known("router.high_tier", self.router.high_tier, self.tiers)
+        if isinstance(self.data, Parquet):
+            for name in self.data.histories:
+                _known("data.histories", name, [s.name for s in self.sequences])
         if self.data.train_fraction + self.data.validation_fraction >= 1:
             raise ValueError("data: train_fraction + validation_fraction must be below 1, nothing is left to test on")
         return self
@@ -99,6 +105,15 @@ class Recipe(Part):
     @property
     def rank_label(self) -> str:
         return self.rank_by or self.labels[0]
+
+    def __eq__(self, other: object) -> bool:
+        """Equal recipes say the same, wherever they were read from."""
+        return isinstance(other, Recipe) and self.canonical() == other.canonical()
+
+    @property
+    def folder(self) -> Path:
+        """What the recipe's relative paths are relative to: the folder of its file. Not part of what a recipe says."""
+        return self._folder
 
     def canonical(self) -> str:
         """The recipe as JSON without what is as by default: equal recipes give equal text, before and after a field
