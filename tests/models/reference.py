@@ -216,21 +216,57 @@ def hyformer(embedding: EmbeddingReference, w: Weights, config: Any, row: dict[s
     return np.array(logits), scenario
 
 
-def wukong_layer(w: Weights, x_nD: Array, fm_tokens: int) -> Array:
-    fm = x_nD @ (x_nD.T @ w["y.weight"].T)  # X (X^T Y)
+def attend_in_heads(queries_QD: Array, history_TD: Array, valid_T: Any, temperature: float, heads: int) -> Array:
+    """Each query by itself, each head on its own span of floats."""
+    d = queries_QD.shape[1] // heads
+    spans = [slice(h * d, (h + 1) * d) for h in range(heads)]
+    return np.stack(
+        [
+            np.concatenate([attend(q[span], history_TD[:, span], valid_T, temperature) for span in spans])
+            for q in queries_QD
+        ]
+    )
+
+
+def read_histories(w: Weights, x_nD: Array, histories: list[tuple[Array, Any]], config: Any) -> Array:
+    """What a layer of Wukong reads: its own queries for each history, history after history."""
+    queries = [w["turn.weight"] @ q for q in w["ask.weight"] @ x_nD]
+    out = []
+    for s, (history, valid) in enumerate(histories):
+        mine = np.stack(queries[s * config.queries : (s + 1) * config.queries])
+        out.append(attend_in_heads(mine, history, valid, config.temperature, config.heads))
+    return np.concatenate(out)
+
+
+def wukong_layer(w: Weights, x_nD: Array, fm_tokens: int, read_rD: Array | None = None) -> Array:
+    z_zD = x_nD if read_rD is None else np.concatenate([x_nD, read_rD])
+    if "y.weight" in w:
+        y_zk = w["y.weight"].T
+    else:  # attentive: an MLP on compressed tokens
+        y_zk = mlp(below(w, "y.mlp"), (w["y.compress.weight"] @ z_zD).reshape(-1)).reshape(len(z_zD), -1)
+    fm = (z_zD @ z_zD.T) @ y_zk
     flat = layer_norm(w, "fm_norm", fm.reshape(-1))
     fmb = mlp(below(w, "fm_mlp"), flat).reshape(fm_tokens, x_nD.shape[1])
-    lcb = w["compress.weight"] @ x_nD
+    lcb = w["compress.weight"] @ z_zD
     residual = w["residual.weight"] @ x_nD if "residual.weight" in w else x_nD
     return np.stack([layer_norm(w, "norm", x) for x in np.concatenate([fmb, lcb]) + residual])
 
 
 def wukong(embedding: EmbeddingReference, w: Weights, config: Any, row: dict[str, Any]) -> tuple[Array, int]:
     features, histories, _, scenario = embedding(row)
-    vectors = features + [mean_of_valid(events, valid) for events, valid in histories]
-    x = np.stack([linear(w, f"projections.{i}", v) for i, v in enumerate(vectors)])
+    attention = config.sequence == "attention"
+    if attention:
+        histories = [
+            (np.stack([swiglu(below(w, f"encoders.{s}.swiglu"), e) for e in events]) + w[f"encoders.{s}.place_TD"], ok)
+            for s, (events, ok) in enumerate(histories)
+        ]
+    means = [mean_of_valid(events, valid) for events, valid in histories]
+    vectors = features if attention else features + means
+    tokens = [linear(w, f"projections.{i}", v) for i, v in enumerate(vectors)]
+    x = np.stack(tokens + means if attention else tokens)
     for layer in range(config.layers):
-        x = wukong_layer(below(w, f"layers.{layer}"), x, config.fm_tokens)
+        read = read_histories(below(w, f"readers.{layer}"), x, histories, config) if attention else None
+        x = wukong_layer(below(w, f"layers.{layer}"), x, config.fm_tokens, read)
     return mlp(below(w, "head"), x.reshape(-1)), scenario
 
 

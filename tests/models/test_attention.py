@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.models import reference
-from triton_ads.models.attention import MASKED, attend
+from triton_ads.models.attention import MASKED, attend, attend_all
 
 VALUES = st.floats(-10, 10, width=32)
 
@@ -76,3 +76,29 @@ def test_the_mask_fits_half_precision_and_leaves_nothing() -> None:
         valid = torch.tensor([[True, False]])
         read = attend(torch.ones(1, 2).to(dtype), torch.tensor([[[0.0, 0.0], [8.0, 8.0]]]).to(dtype), valid, 1.0)
         assert read.tolist() == [[0.0, 0.0]]
+
+
+def test_heads_read_by_themselves() -> None:
+    """Two heads of one float: the first sees scores log 3 and 0, the second 0 and 0."""
+    queries = torch.tensor([[[math.log(3), 0.0], [0.0, 0.0]]])
+    history = torch.tensor([[[1.0, 2.0], [0.0, 4.0], [99.0, 99.0]]])
+    read = attend_all(queries, history, torch.tensor([[True, True, False]]), temperature=1.0, heads=2)
+    torch.testing.assert_close(read, torch.tensor([[[0.75, 3.0], [0.5, 3.0]]]))
+
+
+@settings(deadline=None)  # the machine may be busy
+@given(st.data())
+def test_many_queries_equal_one_at_a_time(data: st.DataObject) -> None:
+    m, q, t, d = (data.draw(st.integers(1, 4)) for _ in range(4))
+    heads = data.draw(st.integers(1, 3))
+    queries = data.draw(arrays(np.float32, (m, q, d * heads), elements=VALUES))
+    history = data.draw(arrays(np.float32, (m, t, d * heads), elements=VALUES))
+    valid = data.draw(arrays(np.bool_, (m, t)))
+    temperature = data.draw(st.sampled_from([0.5, 1.0, 4.0]))
+    found = attend_all(*(torch.from_numpy(x) for x in (queries, history, valid)), temperature, heads)
+    expected = [
+        reference.attend_in_heads(qs.astype(np.float64), h.astype(np.float64), v, temperature, heads)
+        for qs, h, v in zip(queries, history, valid, strict=True)
+    ]
+    # As above.
+    np.testing.assert_allclose(found.numpy(), np.stack(expected), atol=2e-3, rtol=1e-4)

@@ -12,7 +12,13 @@ from tests.models.support import BY_SCENARIOS, ROWS, random_model, ranker_recipe
 from triton_ads.models.example import example_inputs
 from triton_ads.recipe import Recipe
 
-CASES = [("hyformer", {"layers": 2}, {}), ("wukong", {}, {"heads": BY_SCENARIOS}), ("hyformer", {}, {"sequences": []})]
+CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("hyformer", {"layers": 2}, {}),
+    ("wukong", {}, {"heads": BY_SCENARIOS}),
+    ("wukong", {"sequence": "attention", "heads": 2}, {}),
+    ("wukong", {"sequence": "attention", "y": "attentive"}, {}),
+    ("hyformer", {}, {"sequences": []}),
+]
 UNSEEN = (1, 2, 7, 300)
 
 

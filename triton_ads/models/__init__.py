@@ -45,4 +45,4 @@ def build_model(
     if settings.model == "hyformer":
         config = read_config(HyFormerConfig, settings.config, where)
         return HyFormer(recipe, config, table_rows, scenario_rows, where)
-    return Wukong(recipe, read_config(WukongConfig, settings.config, where), table_rows, scenario_rows)
+    return Wukong(recipe, read_config(WukongConfig, settings.config, where), table_rows, scenario_rows, where)

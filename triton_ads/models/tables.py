@@ -5,6 +5,7 @@ python -m triton_ads.models.tables build/recipes/movielens.yaml
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from triton_ads.models import HyFormerConfig, WukongConfig
 from triton_ads.models.config import ModelConfig
@@ -25,10 +26,15 @@ def settings_table(model: str, kind: type[ModelConfig]) -> str:
     """The settings of a model: default, what is allowed, meaning."""
     lines = [f"| `{model}` | default | allowed | meaning |", "|---|--:|---|---|"]
     for name, setting in kind.model_json_schema()["properties"].items():
-        lowest = f"above {setting['exclusiveMinimum']:g}" if "exclusiveMinimum" in setting else f"{setting['minimum']}"
-        allowed = f"{lowest} to {setting['maximum']:g}"
-        lines.append(f"| `{name}` | {setting['default']} | {allowed} | {setting['description']} |")
+        lines.append(f"| `{name}` | {setting['default']} | {_allowed(setting)} | {setting['description']} |")
     return "\n".join(lines) + "\n"
+
+
+def _allowed(setting: dict[str, Any]) -> str:
+    if "enum" in setting:
+        return ", ".join(f"`{value}`" for value in setting["enum"])
+    lowest = f"above {setting['exclusiveMinimum']:g}" if "exclusiveMinimum" in setting else f"{setting['minimum']}"
+    return f"{lowest} to {setting['maximum']:g}"
 
 
 if __name__ == "__main__":
