@@ -7,7 +7,9 @@ import torch
 from torch import fx, nn
 
 from triton_ads.split.errors import SplitError
+from triton_ads.split.lower import LOWERED
 from triton_ads.split.positional import Positional
+from triton_ads.split.unmerge import unmerge
 
 
 @dataclass(frozen=True)
@@ -37,14 +39,18 @@ def capture(module: nn.Module, example_inputs: dict[str, torch.Tensor]) -> Captu
     if len(set(rows.values())) != 1 or min(rows.values()) < 2:
         raise SplitError(f"example inputs must have the same number of rows, 2 or more; found {rows}")
     batch = torch.export.Dim("M", min=1, max=2**31 - 1)
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # one operator for a whole layer, which no rule can look into
     try:
         exported = torch.export.export(
             Positional(module, list(example_inputs)),
             tuple(tensor.clone() for tensor in example_inputs.values()),  # one tensor given twice would be one input
             dynamic_shapes=(tuple({0: batch} for _ in example_inputs),),
-        ).run_decompositions({})  # an empty table: functional, but nothing decomposed
+        ).run_decompositions(dict(LOWERED))  # functional; of composite operators only these are taken apart
     except Exception as error:  # torch.export raises many types; each means the same here
         raise SplitError(f"the model cannot be exported with a free batch axis: {error}") from error
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
 
     signature = exported.graph_signature
     statics: dict[str, torch.Tensor] = {}
@@ -67,4 +73,4 @@ def capture(module: nn.Module, example_inputs: dict[str, torch.Tensor]) -> Captu
     by_name = {node.name: node for node in exported.graph.nodes if node.op == "placeholder"}
     first = next(iter(placeholders.values()))
     symbol = by_name[str(first)].meta["val"].shape[0].node.expr
-    return Captured(exported.graph, symbol, statics, {name: str(p) for name, p in placeholders.items()})
+    return Captured(unmerge(exported.graph, symbol), symbol, statics, {name: str(p) for name, p in placeholders.items()})

@@ -65,11 +65,12 @@ def split(module: nn.Module, example_inputs: dict[str, torch.Tensor], sides: Map
     names = {id(tensor): name for name, tensor in captured.statics.items()}
     emit, scores = propagate(captured, dict(sides), names)
     user, item, entries = finish(emit, scores)
+    live = set(emit.item.graph.nodes)  # a rule may have done without a copy that was made before it
     return Split(
         user=user,
         item=item,
         user_inputs=tuple(name for name in example_inputs if sides[name] == "user"),
         item_inputs=tuple(name for name in example_inputs if sides[name] == "item"),
         state=tuple(entries),
-        unshared=tuple(emit.unshared),
+        unshared=tuple(copy for node, copy in emit.copies.items() if node in live),
     )

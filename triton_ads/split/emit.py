@@ -8,7 +8,7 @@ By row      the user's value is copied for every row. Always right, never shared
 import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -17,7 +17,7 @@ import torch
 from torch import fx
 
 from triton_ads.split.errors import SplitError, source_line
-from triton_ads.split.values import Blocks, Row, Shape, Side, Size, Static, Tensorial, resized
+from triton_ads.split.values import Blocks, Joined, Row, Shape, Side, Size, Static, Tensorial, resized
 
 aten = torch.ops.aten
 
@@ -33,6 +33,9 @@ REPLAYED_VIEWS = {
     aten._unsafe_view.default,
     aten.expand.default,
 }
+
+#: Operators that copy along axes.
+STRETCHES = {aten.expand.default, aten.repeat.default, aten.tile.default}
 
 
 class Part:
@@ -92,6 +95,7 @@ class Unshared:
     operator: str
     source: str
     elements: int
+    reason: str
 
 
 @dataclass
@@ -103,7 +107,8 @@ class Emitter:
     user: Part = field(init=False)
     item: Part = field(init=False)
     cuts: list[CutValue] = field(default_factory=list)
-    unshared: list[Unshared] = field(default_factory=list)
+    copies: dict[fx.Node, Unshared] = field(default_factory=dict)  # by the node of the item graph that copies
+    reason: str = ""  # why no rule covers the current node
     current: fx.Node | None = None  # the node of the row-wise model under translation, for messages
 
     def __post_init__(self) -> None:
@@ -134,7 +139,7 @@ class Emitter:
         for name, side, shape, dtype in declared:
             if side == "item":
                 folded = self.item.call(aten.reshape.default, placeholders[name], [self.rows, *shape[1:]])
-                rows[name] = Row("item", folded, shape, dtype)
+                rows[name] = Row("item", noted(folded, shape, dtype), shape, dtype)
         return rows
 
     # -- emission into one side
@@ -174,14 +179,9 @@ class Emitter:
             return parts[0]
         size = sum(int(part.shape[axis]) for part in parts)
         first = parts[0]
-        return self.emit(
-            first.side,
-            aten.cat.default,
-            list(parts),
-            axis,
-            shape=resized(first.shape, axis, size),
-            dtype=first.dtype,
-        )
+        shape = resized(first.shape, axis, size)
+        whole = self.emit(first.side, aten.cat.default, list(parts), axis, shape=shape, dtype=first.dtype)
+        return replace(whole, made=Joined(axis, tuple(parts)))
 
     def blocks(self, axis: int, parts: Sequence[Row]) -> Row | Blocks:
         """Blocks along `axis`, neighbours of one side merged; a plain value where only one side is left."""
@@ -215,8 +215,9 @@ class Emitter:
             self._by_row[value.node] = self._gather(value, self._user_of_row(), self.rows)
             if self.current is not None:
                 elements = math.prod(size for size in value.shape if isinstance(size, int))
-                self.unshared.append(Unshared(str(self.current.target), source_line(self.current), elements))
-        return Row("item", self._by_row[value.node], value.shape, value.dtype)
+                copy = Unshared(str(self.current.target), source_line(self.current), elements, self.reason)
+                self.copies[self._by_row[value.node]] = copy
+        return Row("item", noted(self._by_row[value.node], value.shape, value.dtype), value.shape, value.dtype)
 
     def as_item(self, value: Tensorial) -> Row:
         """Any value of a side as a value of the item side, users copied by row."""
@@ -238,7 +239,7 @@ class Emitter:
     def fold(self, node: fx.Node, shape: Shape, dtype: torch.dtype) -> Row:
         """Tiles back to rows of the given row-wise shape."""
         sizes = [self.rows if size == self.batch else size for size in shape]
-        return Row("item", self.item.call(aten.reshape.default, node, sizes), shape, dtype)
+        return Row("item", noted(self.item.call(aten.reshape.default, node, sizes), shape, dtype), shape, dtype)
 
     def _user_of_row(self) -> fx.Node:
         if self._inner is None:
@@ -270,6 +271,19 @@ class Emitter:
         while views and self._axis_0(node) is None:  # the state needs the user on axis 0
             node = views.pop()
         return node, views[::-1]
+
+    def unstretched(self, value: Row) -> Row:
+        """The value before it was expanded or repeated along axes of size 1; it broadcasts to the same shape."""
+        node = value.node
+        if node.target not in STRETCHES or not isinstance(node.args[0], fx.Node):
+            return value
+        base = node.args[0]
+        shape: Shape | None = base.meta.get("shape")
+        if shape is None or len(shape) != len(value.shape):
+            return value
+        if any(own not in (1, size) for own, size in zip(shape, value.shape, strict=True)):
+            return value
+        return self.unstretched(Row(value.side, base, shape, base.meta["dtype"]))
 
     def _axis_0(self, node: fx.Node) -> tuple[int, ...] | None:
         shape: Shape = node.meta["shape"]

@@ -11,8 +11,8 @@ from torch import fx
 from triton_ads.split.capture import Captured
 from triton_ads.split.emit import Emitter, noted
 from triton_ads.split.errors import SplitError, source_line
-from triton_ads.split.rules import rule_for
-from triton_ads.split.values import Blocks, Row, Shape, Side, Static
+from triton_ads.split.rules import REWRITES, Rule, rule_for
+from triton_ads.split.values import Blocks, Row, Side, Static, shape_of
 
 aten = torch.ops.aten
 
@@ -44,7 +44,7 @@ class _Propagation:
         placeholders = {node.name: node for node in self.captured.graph.nodes if node.op == "placeholder"}
         inputs = {name: placeholders[placeholder] for name, placeholder in self.captured.inputs.items()}
         rows = self.emit.begin(
-            (n, self.sides[n], _shape(p.meta["val"]), p.meta["val"].dtype) for n, p in inputs.items()
+            (n, self.sides[n], shape_of(p.meta["val"]), p.meta["val"].dtype) for n, p in inputs.items()
         )
         for name, placeholder in inputs.items():
             self.values[placeholder] = rows[name]
@@ -93,16 +93,16 @@ class _Propagation:
                 return self._copy(node, "user", args, kwargs)  # the same for every row: made once per user
             return self._evaluate(node, args, kwargs)
         if not blocks and len({row.side for row in rows}) == 1:
-            return self._copy(node, rows[0].side, args, kwargs)
-        result = self._apply_rule(node, args, kwargs)
+            rewritten = self._apply_rule(REWRITES.get(node.target), node, args, kwargs)
+            return self._copy(node, rows[0].side, args, kwargs) if rewritten is None else rewritten
+        result = self._apply_rule(rule_for(node.target), node, args, kwargs)
         if result is None:  # no rule covers it: copy the users by row
             args, kwargs = self._as_items([args, kwargs])
             result = self._copy(node, "item", args, kwargs)
         return result
 
-    def _apply_rule(self, node: fx.Node, args: Any, kwargs: Any) -> Any:
+    def _apply_rule(self, rule: Rule | None, node: fx.Node, args: Any, kwargs: Any) -> Any:
         """What the operator's rule makes of it; None where no rule covers this form of it."""
-        rule = rule_for(node.target)
         if rule is None or any(isinstance(leaf, Row | Blocks) for leaf in _leaves(kwargs)):
             return None
         try:
@@ -117,7 +117,7 @@ class _Propagation:
         if torch.Tag.nondeterministic_seeded in tags and not _dropout_is_off(node):
             raise SplitError(f"{source_line(node)}: {node.target} is random; scores must not be")
         arange = getattr(node.target, "overloadpacket", None) is aten.arange
-        if arange and any(not isinstance(size, int) for size in _shape(node.meta["val"])):
+        if arange and any(not isinstance(size, int) for size in shape_of(node.meta["val"])):
             raise SplitError(f"{source_line(node)}: {node.target} numbers the rows; a row must not know its position")
 
     def _evaluate(self, node: fx.Node, args: Any, kwargs: Any) -> Any:
@@ -133,13 +133,13 @@ class _Propagation:
         # A view was legal for the strides of the whole model; in a part a value may lie otherwise.
         target = aten.reshape.default if node.target in _VIEWS else node.target
         if isinstance(value, torch.Tensor):
-            shape, dtype = _shape(value), value.dtype
+            shape, dtype = shape_of(value), value.dtype
             return self.emit.emit(side, target, *args, shape=shape, dtype=dtype, keywords=kwargs)
         many = self.emit.emit(side, target, *args, shape=(), dtype=torch.float32, keywords=kwargs).node
         part = self.emit.user if side == "user" else self.emit.item
         outputs = []
         for index, tensor in enumerate(value):
-            shape = _shape(tensor)
+            shape = shape_of(tensor)
             one = noted(part.call(operator.getitem, many, index), shape, tensor.dtype)
             outputs.append(Row(side, one, shape, tensor.dtype))
         return outputs
@@ -161,11 +161,7 @@ def _agrees(result: Any, value: Any) -> bool:
     """Whether a rule's result has the shape and type of what the operator gives: a rule that errs is not used."""
     if isinstance(result, list):
         return len(result) == len(value) and all(_agrees(r, v) for r, v in zip(result, value, strict=True))
-    return tuple(result.shape) == _shape(value) and result.dtype == value.dtype
-
-
-def _shape(tensor: torch.Tensor) -> Shape:
-    return tuple(size if isinstance(size, int) else size.node.expr for size in tensor.shape)
+    return tuple(result.shape) == shape_of(value) and result.dtype == value.dtype
 
 
 def _map(value: Any, function: Any) -> Any:

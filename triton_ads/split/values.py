@@ -26,12 +26,40 @@ class Static:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """A value of one side: `node` lives in that side's graph; `shape` is the row-wise one, batch symbol included."""
+    """A value of one side: `node` lives in that side's graph; `shape` is the row-wise one, batch symbol included.
+
+    `made` says of what an item's value was made, for rules that can do better with the ingredients: the operation that
+    it replaces is then read by nobody and disappears.
+    """
 
     side: Side
     node: fx.Node
     shape: Shape
     dtype: torch.dtype
+    made: "Terms | Product | Joined | None" = None
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """The sum of values times factors, broadcast against each other; all of the rank of the sum."""
+
+    terms: tuple[tuple[Row, float], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """The product, element by element, of a value of the item and one of the user, both of the rank of the product."""
+
+    item: Row
+    user: Row
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """Values side by side along `axis`."""
+
+    axis: int
+    parts: tuple[Row, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +88,11 @@ class Blocks:
 
 
 Tensorial = Static | Row | Blocks
+
+
+def shape_of(tensor: torch.Tensor) -> Shape:
+    """The shape of an exported value: a size that depends on the batch as an expression."""
+    return tuple(size if isinstance(size, int) else size.node.expr for size in tensor.shape)
 
 
 def resized(shape: Sequence[Size], axis: int, size: Size) -> Shape:

@@ -14,6 +14,9 @@ Rule = Callable[..., Any]
 
 RULES: dict[Any, Rule] = {**shape.RULES, **linear.RULES, **products.RULES, **reduce.RULES, **gather.RULES}
 
+#: Rules for values of items alone that were made of a user's (`Row.made`); None where the plain operator is as good.
+REWRITES: dict[Any, Rule] = {**linear.REWRITES}
+
 
 def rule_for(target: Any) -> Rule | None:
     """The rule of an operator; every operator that PyTorch tags as pointwise shares one."""
@@ -22,4 +25,4 @@ def rule_for(target: Any) -> Rule | None:
     return pointwise.pointwise if pointwise.is_pointwise(target) else None
 
 
-__all__ = ["Emitter", "Rule", "rule_for"]
+__all__ = ["REWRITES", "Emitter", "Rule", "rule_for"]

@@ -1,6 +1,6 @@
 """Products with static weights: the user's share of a sum is computed once per user.
 
-W [u; i] + b  =  (W_u u + b)  +  W_i i        blocks along the contracted axis: two smaller products and a sum
+W [u; i] + b  =  (W_u u + b)  +  W_i i        blocks along the contracted axis: smaller products and a sum (shares.py)
 blocks along another axis                     one product per block
 """
 
@@ -11,7 +11,7 @@ import torch
 from torch import fx
 
 from triton_ads.split.emit import Emitter
-from triton_ads.split.rules import pointwise
+from triton_ads.split.rules import pointwise, shares
 from triton_ads.split.values import Blocks, Row, Shape, Side, Static, resized
 
 aten = torch.ops.aten
@@ -22,20 +22,20 @@ def linear(emit: Emitter, node: fx.Node, x: Any, weight: Any, bias: Any = None) 
     if not (isinstance(x, Blocks) and isinstance(weight, Static)) or weight.tensor.dim() != 2:
         return None
     last, out = len(x.shape) - 1, weight.tensor.shape[0]
-    if x.axis != last:
-        parts = [
-            emit.emit(p.side, aten.linear.default, p, weight, bias, shape=resized(p.shape, last, out), dtype=p.dtype)
-            for p in x.parts
-        ]
-        return emit.blocks(x.axis, parts)
-    shape = resized(x.shape, last, out)
+    if x.axis == last:
+        return shares.linear(emit, x, weight.tensor, bias)
+    parts = [
+        emit.emit(p.side, aten.linear.default, p, weight, bias, shape=resized(p.shape, last, out), dtype=p.dtype)
+        for p in x.parts
+    ]
+    return emit.blocks(x.axis, parts)
 
-    def product(side: Side, share: Row, columns: torch.Tensor) -> Row:
-        own = Static(weight.tensor.index_select(1, columns))
-        own_bias = bias if side == "user" else None  # added once per user
-        return emit.emit(side, aten.linear.default, share, own, own_bias, shape=shape, dtype=x.dtype)
 
-    return _sum_of_shares(emit, x, product, shape)
+def distributed(emit: Emitter, node: fx.Node, x: Any, weight: Any, bias: Any = None) -> Row | None:
+    """`W (u + i) = W u + W i`, for an item's value that was made of a user's: where that spares the item work."""
+    if not (isinstance(x, Row) and x.made and isinstance(weight, Static)) or weight.tensor.dim() != 2:
+        return None
+    return shares.linear(emit, x, weight.tensor, bias) if shares.worth_it(emit, x) else None
 
 
 def matmul(emit: Emitter, node: fx.Node, a: Any, b: Any) -> Row | Blocks | None:
@@ -130,3 +130,5 @@ def _sum_of_shares(emit: Emitter, x: Blocks, product: Any, shape: Shape) -> Row 
 
 
 RULES: dict[Any, Any] = {aten.linear.default: linear}
+#: For an item's value that was made of a user's.
+REWRITES: dict[Any, Any] = {aten.linear.default: distributed}

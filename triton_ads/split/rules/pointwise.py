@@ -1,6 +1,7 @@
 """Operators that work element by element: per block; a user met by an item is broadcast by tile."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -8,7 +9,7 @@ import torch
 from torch import fx
 
 from triton_ads.split.emit import Emitter
-from triton_ads.split.values import Blocks, Row, Shape, Static, resized
+from triton_ads.split.values import Blocks, Product, Row, Shape, Static, Terms, resized
 
 aten = torch.ops.aten
 
@@ -73,7 +74,24 @@ def _unblocked(
     if len(axes) != 1 or None in axes:
         whole = [emit.as_item(value) if isinstance(value, Row) else value for value in args]
         return emit.emit("item", target, *whole, shape=shape, dtype=dtype, keywords=kwargs)
-    return _by_tile(emit, target, args, kwargs, shape, dtype)
+    return replace(_by_tile(emit, target, args, kwargs, shape, dtype), made=_ingredients(target, args, kwargs, shape))
+
+
+def _ingredients(
+    target: Any, args: Sequence[Any], kwargs: dict[str, Any], shape: Shape
+) -> Terms | Product | None:
+    """Of what a sum, difference or product of a user and an item is made."""
+    if len(args) != 2 or not all(isinstance(value, Row) and len(value.shape) == len(shape) for value in args):
+        return None
+    a, b = args
+    if a.dtype != b.dtype or not a.dtype.is_floating_point:
+        return None
+    if target in (aten.add.Tensor, aten.sub.Tensor):
+        factor = float(kwargs.get("alpha", 1))
+        return Terms(((a, 1.0), (b, factor if target is aten.add.Tensor else -factor)))
+    if target is aten.mul.Tensor:
+        return Product(*((a, b) if a.side == "item" else (b, a)))
+    return None
 
 
 def _by_tile(
@@ -81,7 +99,7 @@ def _by_tile(
 ) -> Row:
     """Items as [..., C, P, ...] and users as [..., C, 1, ...]: the broadcast happens inside the operator."""
     arguments = []
-    for value in args:
+    for value in _shortest(emit, args, shape):
         if isinstance(value, Row) and value.side == "item":
             arguments.append(emit.unfold(value))
         elif isinstance(value, Row):
@@ -95,6 +113,22 @@ def _by_tile(
             arguments.append(emit.argument("item", value))
     keywords = {key: emit.argument("item", value) for key, value in kwargs.items()}
     return emit.fold(emit.item.call(target, *arguments, **keywords), shape, dtype)
+
+
+def _shortest(emit: Emitter, args: Sequence[Any], shape: Shape) -> list[Any]:
+    """The operands before they were stretched, as far as the others stretch the result to `shape` all the same."""
+    short = list(args)
+    for position, value in enumerate(args):
+        if not isinstance(value, Row):
+            continue
+        base = emit.unstretched(value)
+        others = [o.shape for o in (*short[:position], *short[position + 1 :]) if isinstance(o, Row | Static)]
+        reached = all(
+            own == size or any(len(other) > axis and other[::-1][axis] == size for other in others)
+            for axis, (own, size) in enumerate(zip(base.shape[::-1], shape[::-1], strict=False))
+        )
+        short[position] = base if reached else value
+    return short
 
 
 def _axis_in_output(value: Blocks, rank: int) -> int:
