@@ -42,7 +42,7 @@ def test_the_default_recipe_is_the_source_s_size() -> None:
     assert [s.length for s in recipe.sequences] == [50, 50, 50]
     assert recipe.sequence_width == 3 * 50 * 3
     assert recipe.unit_width == 16
-    assert (recipe.rank_label, list(recipe.labels)) == ("cvr", ["cvr", "dcvr"])
+    assert (recipe.rank_rule.text, list(recipe.labels)) == ("cvr", ["cvr", "dcvr"])
 
 
 def test_columns_follow_the_declaration_side_by_side() -> None:
@@ -83,7 +83,7 @@ WRONG = [
     (
         "features.5.table",
         "user",
-        "features[5]: `table` is required for kinds id and ids and not allowed for kind dense",
+        "features[5]: `table` is required for kinds id and ids and not allowed for kinds dense and value",
     ),
     ("features.10.length", None, "features[10]: `length` is required for kind ids"),
     ("features.0.length", 3, "features[0]: `length` is required for kind ids and not allowed for other kinds"),
@@ -97,7 +97,16 @@ WRONG = [
     ("scenario.defualt", 1, "scenario.defualt: no such field; allowed: default, feature"),
     ("labels", [], "labels: Tuple should have at least 1 item"),
     ("labels", ["cvr", "cvr"], "labels: cvr declared twice; names must differ"),
-    ("rank_by", "ctr", "rank_by: 'ctr' is not known; allowed: cvr, dcvr"),
+    ("rank_by", "ctr", "rank_by: 'ctr' is not known; allowed: cvr, dcvr, popularity"),
+    ("rank_by", "bid * cvr", "rank_by: 'bid' is not known; allowed: cvr, dcvr, popularity"),
+    ("rank_by", "cvr[0]", "rank_by: 'cvr[0]' is not allowed; allowed: names, numbers, + - * / **, parentheses, min"),
+    ("rank_by", 3, "rank_by: Input should be a valid string, found 3"),
+    ("features.0.kind", "value", "features[0]: `table` is required for kinds id and ids and not allowed for kinds"),
+    ("features.5.kind", "value", "features[5]: kind value is of side item only, found user"),
+    ("calibration.method", "beta", "calibration.method: Input should be 'none', 'platt' or 'isotonic', found 'beta'"),
+    ("calibration.by_scenario", 1, "calibration.by_scenario: Input should be a valid boolean, found 1"),
+    ("calibration.tolerance", 0, "calibration.tolerance: Input should be greater than 0, found 0"),
+    ("calibration.slope", 1, "calibration.slope: no such field; allowed: by_scenario, method, min_examples"),
     ("heads", {"by": "scenarios"}, "heads.by: scenarios needs `scenario` and a non-empty `heads.scenarios`"),
     ("heads", {"by": "scenarios", "scenarios": ["noon"]}, "scenario.default: 'evening' is not known; allowed: noon"),
     ("tiers", {}, "tiers: Dictionary should have at least 1 item"),

@@ -36,6 +36,8 @@ def allowed(field: dict[str, Any]) -> str:
         return f"names, {each}{bounds(field, 'Properties')}" if named else "a mapping"
     if field["type"] == "string":
         return "name" if "pattern" in field else "string"
+    if field["type"] == "boolean":
+        return "true or false"
     return field["type"] + bounds(field, "imum")
 
 

@@ -76,7 +76,7 @@ def documented(rows, recipe):
 
 
 def test_the_document_was_read():
-    assert (len(INPUTS), len(OUTPUTS), len(PASSED)) == (12, 6, 5)
+    assert (len(INPUTS), len(OUTPUTS), len(PASSED)) == (13, 7, 5)
 
 
 def test_what_clients_send_and_get(configs, recipe):

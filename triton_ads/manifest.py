@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from triton_ads.recipe import Recipe
 
 MANIFEST_VERSION = 1
-WIRE_VERSION = 1
+WIRE_VERSION = 2
 MANIFEST_FILE = "manifest.json"
 
 
@@ -72,7 +72,7 @@ class Manifest(_Part):
     """What the server must know of a release."""
 
     manifest_version: Literal[1] = 1
-    wire_version: Literal[1] = 1
+    wire_version: Literal[2] = 2
     release: str  # 12 hex digits, from the digests of recipe, vocabularies and files
     recipe: Recipe
     recipe_digest: str

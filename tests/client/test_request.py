@@ -18,6 +18,7 @@ def test_every_input_is_there_and_empty_where_nothing_is_given():
         "candidates": ("int64", (1, 2)),
         "item_features": ("int64", (1, 0)),
         "item_dense": ("float32", (1, 0)),
+        "item_values": ("float32", (1, 0)),
         "deadline_us": ("int64", (1, 1)),
         "insisted_tier": ("object", (1, 1)),
     }

@@ -10,7 +10,8 @@ import pytest
 
 from tests.support.tiny_release import ITEMS, USERS, write_tiny_release
 from triton_ads.cli import main
-from triton_ads.commands.rank import context_values, current_release
+from triton_ads.client import Ranking
+from triton_ads.commands.rank import context_values, current_release, show
 from triton_ads.export.repository import write_repository
 from triton_ads.features.ids import MISSING, raw_id
 from triton_ads.manifest import ManifestError
@@ -44,6 +45,7 @@ def test_the_json_is_what_the_client_gets(ask, grpc, protocol):
     assert (status, err) == (0, "")
     assert [row["id"] for row in answer["ranked"]] == expected.ids[:4].tolist()
     assert [row["title"] for row in answer["ranked"]] == [f"Ad {i}" for i in expected.ids[:4]]
+    assert [row["rank_value"] for row in answer["ranked"]] == pytest.approx(expected.rank_values[:4], abs=2e-6)
     for row, scores in zip(answer["ranked"], expected.scores, strict=False):
         assert row["scores"] == {"cvr": pytest.approx(scores[0], abs=2e-6), "dcvr": pytest.approx(scores[1], abs=2e-6)}
     assert (answer["tier"], answer["reason"], answer["candidates"]) == ("high", "insisted", 40)
@@ -60,6 +62,21 @@ def test_the_table_shows_titles_scores_tier_time_and_release(ask, grpc):
     assert "dcvr" in out
     assert "tier standard (insisted)" in out
     assert f"release {grpc.rank([]).release}" in out
+
+
+def test_what_an_expression_orders_by_is_shown(capsys):
+    scores, values = np.array([[0.25], [0.5]], np.float32), np.array([1.5, 0.125], np.float32)
+    ranking = Ranking(
+        np.array([7, 5]), scores, values, np.array([1, 0], np.int32), "standard", "default", "0123456789ab", ("cvr",)
+    )
+    show(ranking, {}, 2, "user 1", 3.0, "bid * cvr")
+    rows = [line.strip("│ ").split("│") for line in capsys.readouterr().out.splitlines() if "│" in line]
+    assert [[cell.strip() for cell in row] for row in rows] == [
+        ["1", "7", "", "0.2500", "1.5"],
+        ["2", "5", "", "0.5000", "0.125"],
+    ]
+    show(ranking, {}, 2, "user 1", 3.0)
+    assert "value" not in capsys.readouterr().out
 
 
 def test_more_candidates_than_there_are_ads(ask):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,25 @@ def test_a_smaller_recipe(log: Log, tmp_path: Path) -> None:
     assert np.load(tmp_path / "store" / "users" / "dense.npy").shape == (943, 0)
 
 
+def test_values_are_stored_for_the_rule_and_shown_to_no_model(log: Log, tmp_path: Path) -> None:
+    document = yaml.safe_load((ROOT / "build" / "recipes" / "movielens.yaml").read_text())
+    values = [{"name": name, "side": "item", "kind": "value"} for name in ("bid", "margin")]
+    with_values = changed(features=[*document["features"], *values], rank_by="bid * cvr + margin")
+    bid = np.arange(1682, dtype=np.float32)
+    bid[3] = np.nan
+    log = replace(log, item_values={"margin": -bid, "bid": bid})
+    write(with_values, log, tmp_path)
+    np.testing.assert_array_equal(np.load(tmp_path / "store" / "items" / "values.npy"), np.stack([bid, -bid], axis=1))
+    inputs = Examples.load(with_values, tmp_path / "examples").batch(np.array([99_999])).inputs
+    assert {name: x.shape[1] for name, x in inputs.items() if name.startswith("item")} == {
+        "item_ids": 8,
+        "item_dense": 1,
+    }
+    with pytest.raises(DataError, match="value 'margin' of item 8 is infinite; a number is allowed"):
+        infinite = np.where(np.arange(1682) == 7, np.float32(np.inf), bid)
+        write(with_values, replace(log, item_values={"bid": bid, "margin": infinite}), tmp_path)
+
+
 def test_without_sequences(log: Log, tmp_path: Path) -> None:
     recipe = changed(sequences=[])
     write(recipe, log, tmp_path)
@@ -124,6 +144,7 @@ def test_what_the_data_has_not_is_refused(parts: dict[str, Any], message: str, l
             {"name": "price", "side": "item", "kind": "dense"},
             "no dense column of side item 'price'; allowed: popularity",
         ),
+        ({"name": "bid", "side": "item", "kind": "value"}, "no value column of side item 'bid'; allowed: none"),
         ({"name": "load", "side": "context", "kind": "dense"}, "no dense column of side context 'load'; allowed: none"),
     ],
 )

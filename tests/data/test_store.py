@@ -22,7 +22,7 @@ def test_shapes_and_dtypes(prepared: Path) -> None:
         f"{side}/{name}": (load(prepared, f"{side}/{name}").dtype.name, load(prepared, f"{side}/{name}").shape)
         for side, names in (
             ("users", ["ids", "rows", "dense", "sequences", "history"]),
-            ("items", ["ids", "rows", "dense"]),
+            ("items", ["ids", "rows", "dense", "values"]),
         )
         for name in names
     }
@@ -35,6 +35,7 @@ def test_shapes_and_dtypes(prepared: Path) -> None:
         "items/ids": ("int64", (1682,)),
         "items/rows": ("int32", (1682, 8)),
         "items/dense": ("float32", (1682, 1)),
+        "items/values": ("float32", (1682, 0)),
     }
     assert json.loads((prepared / "store" / "titles.json").read_text())["50"] == "Star Wars"
 

@@ -292,6 +292,7 @@ def test_a_state_of_another_release_names_both(client):
         "candidates": np.array([KNOWN], np.int64),
         "item_features": np.empty((1, 0), np.int64),
         "item_dense": np.empty((1, 0), np.float32),
+        "item_values": np.empty((1, 0), np.float32),
         "route": np.array([[0, 2**62, int(release, 16)]], np.int64),
         "state": np.array([[0x00000B, 0xADCAFE, *[0.0] * 5]], np.float32),
     }

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.chain import Chain
+from tests.support.rank_reference import RankReference
 from tests.support.tiny_release import ITEMS, USERS, tiny_recipe, write_tiny_release
 from triton_ads.client.request import rank_inputs
 from triton_ads.features.ids import raw_id
@@ -34,9 +36,13 @@ def check(answer, expected):
     order, expected_order = np.argsort(answer["positions"][0]), np.argsort(expected.positions)
     np.testing.assert_allclose(answer["scores"][0][order], expected.scores_NK[expected_order], rtol=0, atol=TOLERANCE)
     assert answer["ranked_ids"][0][order].tolist() == np.array(expected.ids, np.int64)[expected_order].tolist()
-    assert np.all(np.diff(answer["scores"][0][:, 1]) <= 0), "best first, by the label dcvr"
+    assert np.all(np.diff(answer["rank_values"][0]) <= 0), "best first"
+    np.testing.assert_allclose(
+        answer["rank_values"][0][order], np.array(expected.rank_values)[expected_order], rtol=1e-5, atol=TOLERANCE
+    )
     shapes = {name: (answer[name].dtype.kind, answer[name].shape) for name in ("ranked_ids", "scores", "positions")}
     n = len(expected.ids)
+    assert (answer["rank_values"].dtype, answer["rank_values"].shape) == (np.float32, (1, n))
     assert shapes == {"ranked_ids": ("i", (1, n)), "scores": ("f", (1, n, 2)), "positions": ("i", (1, n))}
     assert (answer["scores"].dtype, answer["positions"].dtype) == (np.float32, np.int32)
 
@@ -106,6 +112,54 @@ def test_users(chain, reference, tier, name):
 def test_items(chain, reference, sent):
     inputs = rank_inputs(user_id=USERS[12], tier="high", **sent)
     check(chain.one(inputs), reference.rank(inputs, "high"))
+
+
+@pytest.fixture(scope="module")
+def by_payout(tmp_path_factory):
+    """Releases ranked by expressions, each with its reference."""
+    found = {}
+    for name, rank_by in {"product": "payout * (cvr + 0.5 * dcvr)", "log": "log(payout - 1) - price / cvr"}.items():
+        recipe = tiny_recipe(rank_by, max_candidates=2000)
+        folder = write_tiny_release(tmp_path_factory.mktemp("by_payout") / "release", recipe)
+        found[name] = (Chain(folder), RankReference(folder, recipe))
+    yield found
+    for running, _ in found.values():
+        running.close()
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("name", ["product", "log"])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {},
+        {"candidates": []},
+        {"item_values": np.linspace(0, 3, 30)},
+        {"item_dense": np.linspace(-1, 1, 30), "item_values": np.zeros(30)},
+        {"candidates": [3, ITEMS[0], 4], "item_values": [2.5, 0.5, 1.5]},  # two that only the request knows
+    ],
+)
+def test_ranked_by_an_expression(by_payout, name, tier, sent):
+    """Stored and sent values, unknown ads without one, logarithms of what is below 0."""
+    running, reference = by_payout[name]
+    inputs = rank_inputs(**{"candidates": items(30), **sent}, user_id=USERS[12], tier=tier)
+    answer = running.one(inputs)
+    check(answer, reference.rank(inputs, tier))
+    if not sent:
+        lowest = np.finfo(np.float32).min
+        unknown = [ad not in ITEMS or (ad - ITEMS[0]) % 7 == 0 for ad in answer["ranked_ids"][0].tolist()]
+        assert sum(unknown) > 3
+        assert all(value == lowest for value, last in zip(answer["rank_values"][0], unknown, strict=True) if last)
+
+
+def test_requests_of_a_batch_rank_by_their_own_values(by_payout):
+    running, reference = by_payout["product"]
+    batch = [
+        rank_inputs(items(n), user_id=USERS[12], tier="standard", item_values=np.arange(n) % k if k else None)
+        for n, k in ((20, 3), (0, 0), (9, 0), (33, 7))
+    ]
+    for inputs, answer in zip(batch, running.rank(batch), strict=True):
+        check(answer, reference.rank(inputs, "standard"))
 
 
 def test_duplicates_and_ties_keep_the_order_of_the_request(chain):
@@ -192,6 +246,7 @@ BAD = {
     "context_dense": ({"context_dense": floats(1, 2)}, Cause.WRONG_LENGTH, "context_dense: length 2 found, 0 or 1"),
     "item_features": ({"item_features": ids(1)}, Cause.WRONG_LENGTH, "item_features: length 1 found, 0 or 20 allowed"),
     "item_dense": ({"item_dense": floats(1)}, Cause.WRONG_LENGTH, "item_dense: length 1 found, 0 or 5 allowed"),
+    "item_values": ({"item_values": floats(1)}, Cause.WRONG_LENGTH, "item_values: length 1 found, 0 or 5 allowed"),
     "sequence count": ({"sequence_lengths": np.array([[1]], np.int32)}, Cause.WRONG_LENGTH, "length 1 found, 0 or 2"),
     "negative length": (
         {"sequence_lengths": np.array([[-1, 0]], np.int32)},
@@ -214,6 +269,11 @@ BAD = {
         {"item_dense": floats(0, 0, -np.inf, np.nan, 0)},
         Cause.NOT_FINITE,
         "item_dense: -inf found at position 2",
+    ),
+    "value that is no number": (
+        {"item_values": floats(0, np.nan, 0, 0, 0)},
+        Cause.NOT_FINITE,
+        "item_values: nan found at position 1",
     ),
     "unknown tier": (
         {"insisted_tier": np.array([[b"ultra"]], np.object_)},

@@ -34,16 +34,23 @@ def test_items_are_found_in_one_go(folder):
     ]  # fmt: skip
     assert dense_MD[:, 0].tolist() == [saved_dense[3, 0], 0, saved_dense[last, 0], 0, 0, saved_dense[3, 0]]
     np.testing.assert_array_equal(np.load(folder / "items/rows.npy"), saved_rows)
+    payout = np.load(folder / "items/values.npy")[:, 0]
+    nan = np.nan  # of an item that nobody knows, nobody knows a value
+    np.testing.assert_array_equal(
+        store.values(position_M, known_M)[:, 0], [payout[3], nan, payout[last], nan, nan, payout[3]]
+    )
 
 
 def test_no_items_at_all(folder):
-    for name, shape, dtype in (("ids", (0,), np.int64), ("rows", (0, 4), np.int32), ("dense", (0, 1), np.float32)):
+    arrays = {"ids": ((0,), np.int64), "rows": ((0, 4), np.int32), "dense": ((0, 1), np.float32)}
+    for name, (shape, dtype) in {**arrays, "values": ((0, 1), np.float32)}.items():
         np.save(folder / "items" / f"{name}.npy", np.zeros(shape, dtype))
     store = ItemStore(folder / "items", tiny_recipe())
     found = store.find(np.array([1, 2]))
     assert found[1].tolist() == [False, False]
     assert store.rows(*found).tolist() == [[OOV] * 4] * 2
     assert store.dense(*found).tolist() == [[0.0]] * 2
+    assert np.isnan(store.values(*found)).tolist() == [[True]] * 2
 
 
 def test_arrays_are_mapped_not_read(folder):
@@ -69,6 +76,11 @@ def test_arrays_are_mapped_not_read(folder):
         ("users/ids.npy", np.zeros(20, np.int64), "ids must be strictly increasing"),
         ("items/ids.npy", np.arange(60)[::-1].copy(), "ids must be strictly increasing"),
         ("items/dense.npy", np.zeros((60, 2), np.float32), r"float32 of shape \[60, 1\] needed"),
+        (
+            "items/values.npy",
+            np.zeros((60, 0), np.float32),
+            r"shape \[60, 0\] found, float32 of shape \[60, 1\] needed",
+        ),
     ],
 )
 def test_a_store_that_does_not_fit(folder, file, array, message):

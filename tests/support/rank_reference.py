@@ -1,5 +1,6 @@
 """What `rank` must answer, computed the slow and obvious way: one request, one candidate after the other."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ class Expected:
     ids: list[int]
     scores_NK: NDArray[np.float32]
     positions: list[int]
+    rank_values: list[float]
 
 
 class RankReference:
@@ -29,7 +31,7 @@ class RankReference:
     def __init__(self, release: Path, recipe: Recipe) -> None:
         self.recipe = recipe
         self.users = _read(release / "store" / "users", "rows", "dense", "sequences", "history")
-        self.items = _read(release / "store" / "items", "rows", "dense")
+        self.items = _read(release / "store" / "items", "rows", "dense", "values")
 
     def rank(self, inputs: dict[str, NDArray[Any]], tier: str) -> Expected:
         """The answer of `tier` to the tensors of a valid request."""
@@ -39,9 +41,31 @@ class RankReference:
         scores_NK = tiny_scores(
             self.recipe, tier, user_ids_F, user_dense_D, self.sequences(given), item_ids_NF, item_dense_ND
         )
-        by = self.recipe.labels.index(self.recipe.rank_label)
-        order = sorted(range(len(scores_NK)), key=lambda i: (-scores_NK[i, by], i))
-        return Expected([int(given["candidates"][i]) for i in order], scores_NK[order], order)
+        values = [self.rank_value(given, i, scores_NK[i], item_dense_ND[i]) for i in range(len(scores_NK))]
+        order = sorted(range(len(scores_NK)), key=lambda i: (-values[i], i))
+        ids = [int(given["candidates"][i]) for i in order]
+        return Expected(ids, scores_NK[order], order, [values[i] for i in order])
+
+    def rank_value(
+        self, given: dict[str, NDArray[Any]], i: int, scores_K: NDArray[np.float32], dense_D: NDArray[np.float32]
+    ) -> float:
+        """Python's own value of the rule for candidate i; the lowest float32 where it has none."""
+        known = self.items.get(int(given["candidates"][i]))
+        sent = given["item_values"]
+        names = {c.feature: float(d) for c, d in zip(self.recipe.dense_columns("item"), dense_D, strict=True)}
+        for j, column in enumerate(self.recipe.value_columns()):
+            width = len(self.recipe.value_columns())
+            names[column.feature] = (
+                float(sent[i * width + j]) if len(sent) else known["values"][j] if known else math.nan
+            )
+        names |= {label: float(p) for label, p in zip(self.recipe.labels, scores_K, strict=True)}
+        functions = {name: getattr(math, name) for name in ("log", "log1p", "exp", "sqrt")}
+        functions |= {"min": min, "max": max, "clip": lambda x, low, high: min(max(x, low), high)}
+        try:
+            value = float(np.float32(eval(self.recipe.rank_by or self.recipe.labels[0], functions, names)))
+        except (ArithmeticError, ValueError, TypeError):
+            value = math.nan
+        return value if math.isfinite(value) else float(np.finfo(np.float32).min)
 
     def user(self, given: dict[str, NDArray[Any]]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         known = self.users.get(int(given["user_id"][0]))

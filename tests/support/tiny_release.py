@@ -31,6 +31,7 @@ WIDTH = 4
 SEGMENTS, DAYPARTS, TAGS = ("new", "loyal", "lapsed"), ("morning", "evening"), (1, 2, 3, 4, 5, 6)
 USERS = tuple(range(100, 120))
 ITEMS = tuple(range(1000, 1060))
+RANK_LABEL = "dcvr"  # not the first label, so that ranking by the first one is noticed
 SCALE_K = np.array([0.75, -0.5], np.float32)
 BIAS_K = np.array([-0.25, 0.125], np.float32)
 USER_DENSE_D = np.array([0.5, -0.25, 0.125], np.float32)
@@ -40,7 +41,7 @@ Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
 
-def tiny_recipe(**serving: Any) -> Recipe:
+def tiny_recipe(rank_by: str = RANK_LABEL, **serving: Any) -> Recipe:
     """A recipe that has every kind of input; `serving` replaces fields of its serving section."""
     limits = {"tile": 8, "buckets": [1, 2, 4], "max_candidates": 100, "max_batch_requests": 64, "deadline_ms": 10_000}
     id_of = {name: {"name": name, "table": name} for name in ("item", "tag")}
@@ -62,6 +63,7 @@ def tiny_recipe(**serving: Any) -> Recipe:
             {"name": "item_id", "side": "item", "table": "item"},
             {"name": "tags", "side": "item", "kind": "ids", "table": "tag", "length": 3},
             {"name": "price", "side": "item", "kind": "dense"},
+            {"name": "payout", "side": "item", "kind": "value"},
         ],
         "sequences": [
             {"name": "recent", "length": 4, "fields": [id_of["item"], id_of["tag"]]},
@@ -69,7 +71,7 @@ def tiny_recipe(**serving: Any) -> Recipe:
         ],
         "scenario": {"feature": "daypart", "default": "evening"},
         "labels": ["cvr", "dcvr"],
-        "rank_by": "dcvr",  # not the first label, so that ranking by the first one is noticed
+        "rank_by": rank_by,
         "tiers": {"standard": {"model": "wukong"}, "high": {"model": "hyformer"}},
         "router": {"default_tier": "standard", "high_tier": "high", "min_history": 5, "max_candidates": 50},
         "serving": {**limits, **serving},
@@ -271,8 +273,12 @@ def _write_store(recipe: Recipe, folder: Path) -> None:
         np.save(folder / name / "rows.npy", np.stack(rows, 1).astype(np.int32))
         np.save(folder / name / "dense.npy", rng.normal(0, 1, (len(ids), width)).astype(np.float32))
 
+    payout_n = np.random.default_rng(8).gamma(2, 1, (len(items), len(recipe.value_columns()))).astype(np.float32)
+    payout_n[::7] = np.nan  # nobody said
+
     side("users", users, recipe.id_columns("user"), len(recipe.dense_columns("user")))
     side("items", items, recipe.id_columns("item"), len(recipe.dense_columns("item")))
+    np.save(folder / "items" / "values.npy", payout_n)
     history = np.arange(len(users), dtype=np.int32)  # the first user has none, the last more than every sequence holds
     sequences = np.zeros((len(users), recipe.sequence_width), np.int32)
     for i, events in enumerate(history):

@@ -79,6 +79,7 @@ class RankClient:
         context_dense: ArrayLike | None = None,
         item_features: ArrayLike | None = None,
         item_dense: ArrayLike | None = None,
+        item_values: ArrayLike | None = None,
         deadline_ms: float | None = None,
         tier: str = "",
     ) -> Ranking:
@@ -98,6 +99,7 @@ class RankClient:
             context_dense: float32 [Dc], dense features of the context side.
             item_features: int64 [N, Fi], ids of the item side.
             item_dense: float32 [N, Di], dense features of the item side.
+            item_values: float32 [N, V], values of the item side, such as bids: what the ranking rule reads.
             deadline_ms: how long the answer is worth anything; None: the server's default, and `timeout_s` here.
             tier: a tier to insist on; empty: the server chooses.
 
@@ -122,6 +124,7 @@ class RankClient:
             context_dense=context_dense,
             item_features=item_features,
             item_dense=item_dense,
+            item_values=item_values,
             deadline_us=deadline_after(deadline_ms),
             tier=tier,
         )

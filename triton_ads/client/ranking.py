@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 class Ranking:
     """Candidates of one request, best first, and how they were ranked.
 
-    >>> ranking = Ranking(np.array([7, 5]), np.array([[0.9, 0.2], [0.4, 0.1]], np.float32), np.array([1, 0]),
-    ...                   "standard", "default", "0123456789ab", ("cvr", "dcvr"))
+    >>> ranking = Ranking(np.array([7, 5]), np.array([[0.9, 0.2], [0.4, 0.1]], np.float32),
+    ...                   np.array([0.9, 0.4], np.float32), np.array([1, 0]), "standard", "default",
+    ...                   "0123456789ab", ("cvr", "dcvr"))
     >>> len(ranking), next(iter(ranking))[0], ranking.label("dcvr").tolist()[0] < 0.3
     (2, 7, True)
     """
 
     ids: NDArray[np.int64]  # [N], best first; ties keep the request's order
     scores: NDArray[np.float32]  # [N, K], probability of each label
+    rank_values: NDArray[np.float32]  # [N], what ordered them: the recipe's `rank_by`, never rising
     positions: NDArray[np.int32]  # [N], where each stood in the request
     tier: str  # the tier that answered
     reason: str  # why it was chosen
@@ -57,6 +59,7 @@ def parse_ranking(outputs: Mapping[str, NDArray[Any]], labels: tuple[str, ...]) 
     return Ranking(
         ids=ids_N,
         scores=outputs["scores"][0].reshape(len(ids_N), -1) if len(ids_N) else outputs["scores"][0],
+        rank_values=outputs["rank_values"][0],
         positions=outputs["positions"][0],
         tier=text("tier"),
         reason=text("reason"),

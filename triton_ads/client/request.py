@@ -27,6 +27,7 @@ def rank_inputs(
     context_dense: ArrayLike | None = None,
     item_features: ArrayLike | None = None,
     item_dense: ArrayLike | None = None,
+    item_values: ArrayLike | None = None,
     deadline_us: int = NO_DEADLINE,
     tier: str = "",
 ) -> dict[str, NDArray[Any]]:
@@ -54,6 +55,7 @@ def rank_inputs(
         "candidates": _ids("candidates", candidates),
         "item_features": _ids("item_features", item_features),
         "item_dense": _floats(item_dense),
+        "item_values": _floats(item_values),
         "deadline_us": np.array([[deadline_us]], np.int64),
         "insisted_tier": np.array([[tier.encode()]], np.object_),
     }

@@ -78,7 +78,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(as_document(ranking, titles, args.top, milliseconds), ensure_ascii=False))
     else:
-        show(ranking, titles, args.top, f"user {args.user}, {len(ranking)} candidates", milliseconds)
+        rule = recipe.rank_rule.text
+        by = None if rule in recipe.labels else rule
+        show(ranking, titles, args.top, f"user {args.user}, {len(ranking)} candidates", milliseconds, by)
     return 0
 
 
@@ -141,25 +143,33 @@ def as_document(ranking: Ranking, titles: dict[str, str], top: int, milliseconds
             {
                 "id": ad,
                 "title": titles.get(str(ad)),
+                "rank_value": float(value),
                 "scores": {label: round(float(s), 6) for label, s in zip(ranking.labels, scores, strict=True)},
             }
-            for ad, scores in list(ranking)[:top]
+            for (ad, scores), value in list(zip(ranking, ranking.rank_values, strict=True))[:top]
         ],
     }
 
 
-def show(ranking: Ranking, titles: dict[str, str], top: int, title: str, milliseconds: float) -> None:
-    """Print a table of the best `top`."""
+def show(
+    ranking: Ranking, titles: dict[str, str], top: int, title: str, milliseconds: float, rank_by: str | None = None
+) -> None:
+    """Print a table of the best `top`; with the values that order them where `rank_by` is an expression."""
     table = Table(title=title)
     table.add_column("#", justify="right")
     table.add_column("id", justify="right")
     table.add_column("title")
     for label in ranking.labels:
         table.add_column(label, justify="right")
+    if rank_by is not None:
+        table.add_column("value", justify="right")
     for place, (ad, scores) in enumerate(list(ranking)[:top], start=1):
-        table.add_row(str(place), str(ad), titles.get(str(ad), ""), *(f"{score:.4f}" for score in scores))
+        value = [f"{ranking.rank_values[place - 1]:.4g}"] if rank_by is not None else []
+        table.add_row(str(place), str(ad), titles.get(str(ad), ""), *(f"{score:.4f}" for score in scores), *value)
     console = Console()
     console.print(table)
+    if rank_by is not None:
+        console.print(f"value = {rank_by}", highlight=False)
     console.print(
         f"tier {ranking.tier} ({ranking.reason}), {milliseconds:.1f} ms, release {ranking.release}", highlight=False
     )

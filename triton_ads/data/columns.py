@@ -1,6 +1,6 @@
 """What the recipe names, found in a Log: the raw id and dense columns of its features, the fields of its sequences."""
 
-# Legend: n events, U users, I items, F id columns, D dense columns, K labels.
+# Legend: n events, U users, I items, F id columns, D dense columns, V value columns, K labels.
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -39,25 +39,55 @@ def dense_columns(recipe: Recipe, log: Log, *sides: Side) -> NDArray[np.float32]
     """Dense values `float32 [n, D]` of every example, of `recipe.dense_columns(*sides)`.
 
     `activity` (user): events of the user strictly before the example; `popularity` (item): events of the item
-    strictly before it; both through `log_scaled`.
+    strictly before it; both through `log_scaled`. Any other is a column of the log, as it is.
+
+    Raises:
+        DataError: the log has no such column.
     """
-    values = [_counts(log, side, c.feature)[0] for side in sides for c in recipe.dense_columns(side)]
-    return log_scaled(np.stack(values, axis=1)) if values else np.zeros((len(log), 0), dtype=np.float32)
+    values = [_dense(log, side, c.feature)[0] for side in sides for c in recipe.dense_columns(side)]
+    return np.stack(values, axis=1) if values else np.zeros((len(log), 0), dtype=np.float32)
 
 
 def final_dense_columns(recipe: Recipe, log: Log, side: Side) -> NDArray[np.float32]:
     """Dense values `float32 [U or I, D]` of every user or item when the log has ended: all its events count."""
-    values = [_counts(log, side, c.feature)[1] for c in recipe.dense_columns(side)]
+    values = [_dense(log, side, c.feature)[1] for c in recipe.dense_columns(side)]
     size = len(log.user_ids) if side == "user" else len(log.item_ids)
-    return log_scaled(np.stack(values, axis=1)) if values else np.zeros((size, 0), dtype=np.float32)
+    return np.stack(values, axis=1) if values else np.zeros((size, 0), dtype=np.float32)
 
 
-def _counts(log: Log, side: Side, feature: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Earlier events of each example, and all events of each user or item."""
-    groups = {"user": ("activity", log.user, log.user_ids), "item": ("popularity", log.item, log.item_ids)}
-    known = {name: (group, ids) for s, (name, group, ids) in groups.items() if s == side}
-    group, ids = _find("features", feature, known, f"dense column of side {side}")
-    return earlier(group, log.time).count, np.bincount(group, minlength=len(ids))
+#: Dense features that are counted, not read: the events of a user and of an item.
+COUNTED: dict[Side, str] = {"user": "activity", "item": "popularity"}
+
+
+def _dense(log: Log, side: Side, feature: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """A dense feature of each example, and of each user or item when the log has ended (of each event: context)."""
+    if side == "context":
+        known, group, size = log.context_dense, np.arange(len(log), dtype=np.int32), len(log)
+    elif side == "user":
+        known, group, size = log.user_dense, log.user, len(log.user_ids)
+    else:
+        known, group, size = log.item_dense, log.item, len(log.item_ids)
+    if feature == COUNTED.get(side):
+        return log_scaled(earlier(group, log.time).count), log_scaled(np.bincount(group, minlength=size))
+    counted = f" beside {COUNTED[side]}" if side in COUNTED else ""
+    final = _find("features", feature, known, f"dense column of side {side}{counted}")
+    return final[group], final
+
+
+def value_columns(recipe: Recipe, log: Log) -> NDArray[np.float32]:
+    """Values `float32 [I, V]` of every item, of `recipe.value_columns()`; NaN where an item has none.
+
+    Raises:
+        DataError: the log has no such column, or one that holds infinity.
+    """
+    values_IV = np.empty((len(log.item_ids), len(recipe.value_columns())), dtype=np.float32)
+    for i, column in enumerate(recipe.value_columns()):
+        values_IV[:, i] = _find("features", column.feature, log.item_values, "value column of side item")
+        infinite_I = np.isinf(values_IV[:, i])
+        if infinite_I.any():
+            item = log.item_ids[int(infinite_I.argmax())]
+            raise DataError(f"features: value {column.feature!r} of item {item} is infinite; a number is allowed")
+    return values_IV
 
 
 def label_columns(recipe: Recipe, log: Log) -> NDArray[np.float32]:

@@ -6,7 +6,7 @@ Log only. Every event is an example as well: the user met the item at that time,
 
 # Legend: n events, U users, I items, W ids of a multi-valued column.
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,14 @@ class Log:
     # What a recipe's sequences can name: which events a sequence holds, and the ids of an event.
     sequences: dict[str, NDArray[np.bool_]]  # [n] each
     event_fields: dict[str, Ids]  # [n] each; `gap` is not among them, it depends on the example
+    # What dense features can name beside `activity` and `popularity` (columns.py); finite.
+    user_dense: dict[str, NDArray[np.float32]] = field(default_factory=dict)  # [U] each
+    item_dense: dict[str, NDArray[np.float32]] = field(default_factory=dict)  # [I] each
+    context_dense: dict[str, NDArray[np.float32]] = field(default_factory=dict)  # [n] each
+    # What a recipe's features of kind `value` can name: float32, NaN where an item has none.
+    item_values: dict[str, NDArray[np.float32]] = field(default_factory=dict)  # [I] each
+    # What only the maker of the data knows of each event, to judge predictions by; never shown to a model.
+    truth: dict[str, NDArray[np.float32]] = field(default_factory=dict)  # [n] each
 
     def __len__(self) -> int:
         return len(self.time)

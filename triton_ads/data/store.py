@@ -8,6 +8,7 @@
     store/items/ids.npy        int64 [n], sorted
     store/items/rows.npy       int32 [n, Fi]
     store/items/dense.npy      float32 [n, Di]
+    store/items/values.npy     float32 [n, V], NaN where an item has none
     store/titles.json          {"item id": "title"}
 
 The snapshot is one second after the last event, so that every event lies strictly before it: the gaps of the
@@ -20,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from triton_ads.data.columns import final_dense_columns
+from triton_ads.data.columns import final_dense_columns, value_columns
 from triton_ads.data.log import Log
 from triton_ads.data.sequences import Windows
 from triton_ads.recipe import Recipe
@@ -59,6 +60,7 @@ def write_store(
         "items/ids": log.item_ids,
         "items/rows": item_rows.astype(np.int32),
         "items/dense": final_dense_columns(recipe, log, "item"),
+        "items/values": value_columns(recipe, log),
     }
     for name, array in files.items():
         path = folder / f"{name}.npy"

@@ -49,10 +49,11 @@ def wire(recipe: Recipe) -> dict[str, Wire]:
         "candidates": Tensor("candidates", "INT64", (-1,)),
         "item_features": Tensor("item_features", "INT64", (-1,)),
         "item_dense": Tensor("item_dense", "FP32", (-1,)),
+        "item_values": Tensor("item_values", "FP32", (-1,)),
         "deadline_us": Tensor("deadline_us", "INT64", (1,)),
         "insisted_tier": Tensor("insisted_tier", "BYTES", (1,)),
     }
-    items = ("item_features", "item_dense")
+    items = ("item_features", "item_dense", "item_values")
     encoded = (
         _fixed("user_rows", "INT64", len(recipe.id_columns("user", "context"))),
         _fixed("user_floats", "FP32", len(recipe.dense_columns("user", "context"))),
@@ -63,6 +64,7 @@ def wire(recipe: Recipe) -> dict[str, Wire]:
     ranking = (
         Tensor("ranked_ids", "INT64", (-1,)),
         Tensor("scores", "FP32", (-1, label_count)),
+        Tensor("rank_values", "FP32", (-1,)),
         Tensor("positions", "INT32", (-1,)),
         Tensor("release", "BYTES", (1,)),
     )
@@ -70,7 +72,7 @@ def wire(recipe: Recipe) -> dict[str, Wire]:
         ROUTER: Wire(tuple(t for name, t in client.items() if name not in items), (*encoded, route, *chosen)),
         ENCODER: Wire((*encoded, route), (state,)),
         SCORER: Wire((client["candidates"], *(client[name] for name in items), route, state), ranking),
-        ENSEMBLE: Wire(tuple(client.values()), (*ranking[:3], *chosen, ranking[3])),
+        ENSEMBLE: Wire(tuple(client.values()), (*ranking[:4], *chosen, ranking[4])),
     }
 
 

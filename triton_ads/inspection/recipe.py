@@ -31,6 +31,7 @@ def wire_table(recipe: Recipe) -> Table:
         ("context_dense", recipe.dense_columns("context")),
         ("item_features, an ad", recipe.id_columns("item")),
         ("item_dense, an ad", recipe.dense_columns("item")),
+        ("item_values, an ad", recipe.value_columns()),
     ):
         for n, cells in enumerate(_grouped(columns)):
             table.add_row(*((tensor, str(len(columns))) if n == 0 else ("", "")), *cells)
@@ -66,7 +67,7 @@ def tables_table(recipe: Recipe) -> Table:
 
 
 def tiers_table(recipe: Recipe) -> Table:
-    title = f"Tiers; labels {', '.join(recipe.labels)}, ranked by {recipe.rank_label}"
+    title = f"Tiers; labels {', '.join(recipe.labels)}, ranked by {recipe.rank_rule.text}"
     table = new_table(title, "tier", "model", "settings that are not the default")
     for name, tier in recipe.tiers.items():
         table.add_row(name, tier.model, ", ".join(f"{k}: {v}" for k, v in tier.config.items()))

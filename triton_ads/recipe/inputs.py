@@ -27,20 +27,25 @@ class Table(Part):
 
 
 class Feature(Part):
-    """One input of one side. `id`: one id; `ids`: up to `length` ids, mean-pooled; `dense`: one float."""
+    """One input of one side. `id`: one id; `ids`: up to `length` ids, mean-pooled; `dense`: one float.
+
+    `value` is a float of an item that `rank_by` reads and the model does not: a bid, a margin.
+    """
 
     name: Name
     side: Side
-    kind: Literal["id", "ids", "dense"] = "id"
+    kind: Literal["id", "ids", "dense", "value"] = "id"
     table: Name | None = Field(default=None, description="required for id and ids")
     length: Int | None = Field(default=None, ge=1, le=256, description="required for ids")
 
     @model_validator(mode="after")
     def _fields_of_the_kind(self) -> Self:
-        if (self.kind == "dense") != (self.table is None):
-            raise ValueError("`table` is required for kinds id and ids and not allowed for kind dense")
+        if (self.kind in ("id", "ids")) != (self.table is not None):
+            raise ValueError("`table` is required for kinds id and ids and not allowed for kinds dense and value")
         if (self.kind == "ids") != (self.length is not None):
             raise ValueError("`length` is required for kind ids and not allowed for other kinds")
+        if self.kind == "value" and self.side != "item":
+            raise ValueError(f"kind value is of side item only, found {self.side}")
         return self
 
 
@@ -68,7 +73,7 @@ class Scenario(Part):
 
 @dataclass(frozen=True)
 class Column:
-    """One column of an id or dense tensor. `slot` counts the ids of a multi-valued feature from 0."""
+    """One column of an id, dense or value tensor. `slot` counts the ids of a multi-valued feature from 0."""
 
     feature: str
     table: str | None

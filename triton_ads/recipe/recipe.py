@@ -9,7 +9,9 @@ from typing import Any, Literal, Self
 from pydantic import Field, PrivateAttr, model_validator
 
 from triton_ads.recipe.base import Name, Part
+from triton_ads.recipe.calibration import Calibration
 from triton_ads.recipe.data import Data, Parquet
+from triton_ads.recipe.expression import Expression, ExpressionError, parse_expression
 from triton_ads.recipe.inputs import Column, Feature, Scenario, Sequence, Side, Table
 from triton_ads.recipe.model import Heads, Tier, Training
 from triton_ads.recipe.service import Router, Serving
@@ -26,10 +28,13 @@ class Recipe(Part):
     sequences: tuple[Sequence, ...] = ()
     scenario: Scenario | None = None
     labels: tuple[Name, ...] = Field(min_length=1, max_length=16)
-    rank_by: Name | None = Field(default=None, description="the label whose score orders the answer; the first one")
+    rank_by: str | None = Field(
+        default=None, description="what orders the answer: a label, or an expression over labels and item columns"
+    )
     heads: Heads = Heads()
     tiers: dict[Name, Tier] = Field(min_length=1, max_length=8)
     training: Training = Training()
+    calibration: Calibration = Calibration()
     router: Router
     serving: Serving = Serving()
 
@@ -55,7 +60,7 @@ class Recipe(Part):
             for j, field in enumerate(sequence.fields):
                 _known(f"sequences[{i}].fields[{j}].table", field.table, self.tables)
         for side in ("user", "item"):
-            if not any(f.side == side and f.kind != "dense" for f in self.features):
+            if not any(f.side == side and f.table is not None for f in self.features):
                 raise ValueError(f"features: no id feature of side {side}; at least one is needed")
         if self.scenario is not None:
             contexts = [f.name for f in self.features if f.side == "context" and f.kind == "id"]
@@ -66,8 +71,7 @@ class Recipe(Part):
             _known("scenario.default", self.scenario.default, self.heads.scenarios)
         if self.router.high_scenarios and self.scenario is None:
             raise ValueError("router.high_scenarios needs `scenario`")
-        if self.rank_by is not None:
-            _known("rank_by", self.rank_by, self.labels)
+        self._check_rank_rule()
         _known("router.default_tier", self.router.default_tier, self.tiers)
         if self.router.high_tier is not None:
             _known("router.high_tier", self.router.high_tier, self.tiers)
@@ -78,19 +82,32 @@ class Recipe(Part):
             raise ValueError("data: train_fraction + validation_fraction must be below 1, nothing is left to test on")
         return self
 
+    def _check_rank_rule(self) -> None:
+        try:
+            rule = self.rank_rule
+        except ExpressionError as error:
+            raise ValueError(f"rank_by: {error}") from None
+        both = sorted(set(rule.names) & set(self.labels) & set(self._rank_columns))
+        if both and rule.text not in self.labels:
+            raise ValueError(f"rank_by: {', '.join(both)}: a label and an item column have this name; rename one")
+
     def id_columns(self, *sides: Side) -> list[Column]:
         """Columns of the id tensor of `sides`, in declaration order within each side; `ids` take `length` columns."""
         return [
             Column(f.name, f.table, slot)
             for side in sides
             for f in self.features
-            if f.side == side and f.kind != "dense"
+            if f.side == side and f.table is not None
             for slot in range(f.length or 1)
         ]
 
     def dense_columns(self, *sides: Side) -> list[Column]:
         """Columns of the dense tensor of `sides`."""
         return [Column(f.name, None) for side in sides for f in self.features if f.side == side and f.kind == "dense"]
+
+    def value_columns(self) -> list[Column]:
+        """Columns of the value tensor of the item side: what `rank_by` reads beside scores and dense columns."""
+        return [Column(f.name, None) for f in self.features if f.kind == "value"]
 
     @property
     def sequence_width(self) -> int:
@@ -103,8 +120,14 @@ class Recipe(Part):
         return math.gcd(*(t.width for t in self.tables.values()))
 
     @property
-    def rank_label(self) -> str:
-        return self.rank_by or self.labels[0]
+    def rank_rule(self) -> Expression:
+        """What orders an answer, over the names of labels and of the item's dense and value columns."""
+        rule = self.labels[0] if self.rank_by is None else self.rank_by
+        return parse_expression(rule, [*self.labels, *self._rank_columns])
+
+    @property
+    def _rank_columns(self) -> list[str]:
+        return [column.feature for column in (*self.dense_columns("item"), *self.value_columns())]
 
     def __eq__(self, other: object) -> bool:
         """Equal recipes say the same, wherever they were read from."""

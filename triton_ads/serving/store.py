@@ -3,6 +3,7 @@
     store/users/  ids int64 [n] increasing   rows int32 [n, Fu]   dense float32 [n, Du]
                   sequences int32 [n, L]     history int32 [n]    events known of the user
     store/items/  ids int64 [n] increasing   rows int32 [n, Fi]   dense float32 [n, Di]
+                  values float32 [n, V]     NaN where an item has none
 
 Rows are what the release's vocabularies give, so that a look-up needs no encoding. Processes share the pages.
 """
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from triton_ads.features.ids import OOV
 from triton_ads.recipe import Recipe
 
-# n known users or items, M candidates, F id columns, D dense columns, L ids of all sequences
+# n known users or items, M candidates, F id columns, D dense columns, V value columns, L ids of all sequences
 
 
 class StoreError(ValueError):
@@ -71,6 +72,7 @@ class ItemStore:
         n = len(self.ids)
         self.rows_nF = _load(folder / "rows.npy", np.int32, n, len(recipe.id_columns("item")))
         self.dense_nD = _load(folder / "dense.npy", np.float32, n, len(recipe.dense_columns("item")))
+        self.values_nV = _load(folder / "values.npy", np.float32, n, len(recipe.value_columns()))
 
     def find(self, item_ids_M: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Positions of items, and which of them are known; the position of an unknown one means nothing."""
@@ -93,6 +95,15 @@ class ItemStore:
         if not known_M.all():
             dense_MD[~known_M] = 0
         return dense_MD
+
+    def values(self, position_M: NDArray[np.intp], known_M: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Values float32 [M, V]; NaN for an unknown item, of which nobody knows a bid."""
+        values_MV = (
+            self.values_nV.take(position_M, axis=0) if len(self.ids) else self._empty(position_M, self.values_nV)
+        )
+        if not known_M.all():
+            values_MV[~known_M] = np.nan
+        return values_MV
 
     @staticmethod
     def _empty(position_M: NDArray[np.intp], like: NDArray[Any]) -> NDArray[Any]:
