@@ -1,6 +1,6 @@
 """What every benchmark gives: a table to read and JSON to keep.
 
-{machine, rows: [{name, contender, metric, value, unit, n}], claims: [{claim, target, value, holds}]}
+{machine, setting, rows: [{name, contender, metric, value, unit, n}], claims: [{claim, target, value, holds}]}
 """
 
 import json
@@ -50,6 +50,7 @@ class Report:
     title: str
     rows: list[Row] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
+    setting: dict[str, str | int | float] = field(default_factory=dict)  # how this run was made, beside the machine
 
     def claim(self, text: str, value: float, bound: Literal[">=", "<="], target: float) -> None:
         """Record a claim; it holds when `value` keeps the bound, unrounded."""
@@ -83,6 +84,7 @@ class Report:
     def save(self, path: Path) -> None:
         document = {
             "machine": machine(),
+            "setting": self.setting,
             "rows": [asdict(row) for row in self.rows],
             "claims": [asdict(claim) for claim in self.claims],
         }

@@ -1,0 +1,203 @@
+"""`bench serving`: the ensemble beside three other ways to serve the same ranker, under load.
+
+Needs a build (`triton-ads build`), and FastAPI for the last of them: `pip install -e .[bench-serving]`. Contenders: see
+serving_peers/. They run one at a time, each started anew in every turn on the same core; the load generator has another
+core, as far as there is one. Before it is measured, each must answer what the row-wise PyTorch module answers.
+
+Closed loops give requests a second and latencies for a number of clients; open loops give latencies at rising rates,
+which are shares of what the contender itself reached with 32 clients, until the 99th percentile passes the deadline of
+the recipe or the server no longer keeps up.
+"""
+
+import argparse
+import http.client
+import sys
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from triton_ads.bench import serving_contender as contenders
+from triton_ads.bench import serving_requests as requests
+from triton_ads.bench.serving_contender import NAIVE, UNMIXED, Answer, Contender
+from triton_ads.bench.serving_cores import Cores, on_core
+from triton_ads.bench.serving_load import Load, LoadError, Outcome, apply_load, write_requests
+from triton_ads.bench.serving_peers.ranker import export_rows, load_ranker
+from triton_ads.bench.serving_plot import save_plot
+from triton_ads.bench.serving_report import CLAIMED, ServingReport
+from triton_ads.manifest import Manifest
+from triton_ads.pipeline.layout import Layout
+from triton_ads.server.ports import HOST
+
+#: Offered rates of the open loop, as shares of what the contender answered in the closed loop of CLAIMED clients.
+SHARES = (0.3, 0.5, 0.65, 0.8, 0.9, 1.0)
+KEPT_UP = 0.95  # a server that answers a smaller share of what is due is saturated
+TOLERANCE = 1e-4
+POOL = 256  # different requests of a mix
+#: Requests that Triton's dynamic batcher gives to a peer at once. Measured at 1, 4 and 64: the processor time of a
+#: request differs by less than a tenth, and a batch of 64 keeps its first request waiting for the last.
+PEER_BATCH = 4
+
+
+class DifferentScoresError(RuntimeError):
+    """A contender does not answer what the model answers; the message says which, where and by how much."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one turn of a contender measures."""
+
+    seconds: float
+    closed: dict[str, tuple[int, ...]]  # mix -> numbers of clients
+    open: dict[str, tuple[float, ...]]  # mix -> shares
+
+    @classmethod
+    def of(cls, seconds: float, quick: bool) -> "Plan":
+        first, second = requests.MIXES
+        if quick:
+            return cls(seconds, {first: (1, CLAIMED), second: (CLAIMED,)}, {first: SHARES[1::2]})
+        clients = (1, 8, CLAIMED, 48)
+        return cls(seconds, {first: clients, second: clients}, {first: SHARES, second: SHARES})
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--var", type=Path, default=Path("var"), help="where the build is (default: %(default)s)")
+    parser.add_argument("--tier", help="default: the recipe's default tier")
+    parser.add_argument("--seconds", type=float, help="length of one measurement (default: 2.5; --quick: 1)")
+    parser.add_argument("--turns", type=int, help="turns of every contender (default: 2; --quick: 1)")
+    parser.add_argument("--quick", action="store_true", help="fewer loads: 1.5 minutes instead of 10")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="also draw the open loops, as SVG")
+
+
+def run(args: argparse.Namespace) -> ServingReport:
+    torch.set_num_threads(1)
+    cores = Cores.choose()
+    _say(cores.describe())
+    release = (args.var / "repository" / "item_scorer" / "1" / "release").resolve()
+    recipe = Manifest.load(release, verify_files=False).recipe
+    tier = args.tier or recipe.router.default_tier
+    plan = Plan.of(args.seconds or (1 if args.quick else 2.5), args.quick)
+    turns = args.turns or (1 if args.quick else 2)
+    report = ServingReport(f"service, tier {tier}", deadline_ms=recipe.serving.deadline_ms)
+    report.setting = {"cores": cores.describe(), "tier": tier, "release": release.name, "turns": turns}
+    with tempfile.TemporaryDirectory(prefix="triton-ads-serving-") as temporary:
+        bench = _Bench(args.var, release, tier, Path(temporary), cores)
+        for turn in range(turns):
+            first = turn % len(bench.contenders)
+            for contender in bench.contenders[first:] + bench.contenders[:first]:
+                bench.take_turn(contender, plan, turn, report)
+    report.conclude()
+    if args.plot:
+        save_plot(report, args.plot)
+    return report
+
+
+class _Bench:
+    """The contenders of one tier of a release, and what is asked of them."""
+
+    def __init__(self, var: Path, release: Path, tier: str, folder: Path, cores: Cores) -> None:
+        recipe = Manifest.load(release, verify_files=False).recipe
+        layout = Layout(var, recipe.name)
+        self._folder, self._cores = folder, cores
+        checkpoint = layout.work("train", tier) / "checkpoint.pt"
+        _say("exporting the row-wise graph")
+        ranker = load_ranker(release, checkpoint, tier)
+        naive, unmixed = folder / "naive", folder / "unmixed"
+        version = contenders.write_peer("naive", "NaiveModel", release, tier, PEER_BATCH, naive)
+        export_rows(ranker, release, version)
+        contenders.write_peer("unmixed", "UnmixedModel", release, tier, PEER_BATCH, unmixed)
+        self.contenders = [
+            contenders.ours(layout.repository, tier),
+            contenders.triton_peer(NAIVE, "naive", naive),
+            contenders.triton_peer(UNMIXED, "unmixed", unmixed),
+        ]
+        if contenders.fastapi_is_installed():
+            self.contenders.append(contenders.fastapi(release, checkpoint, tier))
+        else:
+            print("FastAPI is left out: pip install -e .[bench-serving]", file=sys.stderr)
+        longest = recipe.serving.max_candidates
+        self._samples = requests.samples(release, longest)
+        self._right = requests.right_scores(ranker, release, self._samples)
+        self._pools = {
+            mix: requests.draw(release, lengths, POOL, longest, seed=2) for mix, lengths in requests.MIXES.items()
+        }
+
+    def take_turn(self, contender: Contender, plan: Plan, turn: int, report: ServingReport) -> None:
+        """Start a contender, check what it answers, measure it, stop it."""
+        _say(f"turn {turn + 1}, {contender.name}: starting")
+        with ExitStack() as stack:
+            with on_core(self._cores.server):
+                running = stack.enter_context(contender.serve())
+            stack.enter_context(on_core(self._cores.generator))
+            self._check(contender, running.port)
+            for mix in requests.MIXES:
+                path = self._folder / "requests"
+                write_requests([contender.request(ask) for ask in self._pools[mix]], path)
+                for clients in plan.closed[mix]:
+                    outcome = apply_load(Load("closed", clients, plan.seconds, seed=turn), running, path)
+                    _tell(f"{mix}, {clients} clients", outcome)
+                    report.closed[contender.name, mix, clients].append(outcome)
+                for share in plan.open.get(mix, ()):
+                    # The rates of the first turn, so that turns can be compared.
+                    rate = share * report.closed[contender.name, mix, CLAIMED][0].rate
+                    outcome = apply_load(Load("open", rate, plan.seconds, seed=turn), running, path)
+                    _tell(f"{mix}, {rate:.0f} requests/s offered", outcome)
+                    report.open[contender.name, mix, rate].append(outcome)
+                    if outcome.percentile(0.99) > report.deadline_ms or outcome.rate < KEPT_UP * rate:
+                        break
+
+    def _check(self, contender: Contender, port: int) -> None:
+        """
+        Raises:
+            DifferentScoresError: its scores are not those of the model.
+        """
+        for ask, right_NK in zip(self._samples, self._right, strict=True):
+            found_NK = contender.scores(ask_once(port, contender.request(ask)), ask)
+            difference = _difference(found_NK, right_NK)
+            if not difference <= TOLERANCE:  # also refuses NaN
+                raise DifferentScoresError(
+                    f"{contender.name}, {len(ask.candidates_N)} candidates: scores differ by {difference:.2e} from the "
+                    f"model's, allowed {TOLERANCE:.0e}; is the checkpoint that of the release?"
+                )
+
+
+def ask_once(port: int, request: bytes) -> Answer:
+    """Send prepared bytes, and read the response.
+
+    Raises:
+        LoadError: it is an error.
+    """
+    connection = http.client.HTTPConnection(HOST, port, timeout=60)
+    try:
+        connection.connect()
+        connection.sock.sendall(request)
+        response = http.client.HTTPResponse(connection.sock, method="POST")
+        response.begin()
+        body = response.read()
+    finally:
+        connection.close()
+    if response.status != 200:
+        raise LoadError(f"HTTP {response.status}: {body[:200].decode(errors='replace')}")
+    return Answer({name.lower(): value for name, value in response.getheaders()}, body)
+
+
+def _difference(found_NK: NDArray[np.float32], right_NK: NDArray[np.float32]) -> float:
+    if found_NK.shape != right_NK.shape:
+        return float("inf")
+    return float(np.abs(found_NK - right_NK).max())
+
+
+def _tell(what: str, outcome: Outcome) -> None:
+    errors = f", {outcome.errors} ERRORS: {outcome.first_error}" if outcome.errors else ""
+    _say(
+        f"    {what}: {outcome.rate:.1f} requests/s, p50 {outcome.percentile(0.5):.1f} ms, "
+        f"p99 {outcome.percentile(0.99):.1f} ms, generator busy {outcome.busy:.0%}{errors}"
+    )
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
