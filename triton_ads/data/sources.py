@@ -14,7 +14,11 @@ from triton_ads.recipe import Recipe
 #: `data.source` -> module.
 SOURCES = {
     "movielens-100k": "triton_ads.data.movielens",
+    "synthetic": "triton_ads.data.synthetic",
+    "parquet": "triton_ads.data.parquet",
 }
+#: Packages that a source needs beside NumPy.
+PACKAGES = {"parquet": ("pyarrow",)}
 
 
 def read_log(recipe: Recipe, downloads: Path) -> Log:

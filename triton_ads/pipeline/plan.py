@@ -1,11 +1,13 @@
 """The stages of a recipe, in the order in which they run, each with all that it depends on."""
 
+import functools
 import importlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from triton_ads.data.sources import SOURCES
+from triton_ads.data.parquet_files import data_files
+from triton_ads.data.sources import PACKAGES, SOURCES
 from triton_ads.pipeline.inputs import Digests, package_inputs, path_digests, recipe_inputs, source_inputs
 from triton_ads.pipeline.layout import Layout
 from triton_ads.pipeline.record import RECORD_FILE
@@ -23,7 +25,19 @@ def plan(recipe: Recipe, layout: Layout) -> list[Stage]:
     """All stages of a recipe."""
     model = [field for field in Recipe.model_fields if field not in _NOT_OF_THE_MODEL]
     data = layout.work("data")
-    stages = [_stage(recipe, layout, "data", None, fields=model, packages=("numpy",))]
+    source = recipe.data.source
+    stages = [
+        _stage(
+            recipe,
+            layout,
+            "data",
+            None,
+            fields=model,
+            packages=("numpy", *PACKAGES.get(source, ())),
+            modules=[SOURCES[source]],
+            files=functools.partial(data_files, recipe),
+        )
+    ]
     for tier in recipe.tiers:
         fields = [*model, "training", f"tiers.{tier}"]
         stages.append(_stage(recipe, layout, "train", tier, fields=fields, packages=_TRAINING, needs=[data]))
@@ -50,7 +64,10 @@ def _stage(
     fields: Iterable[str],
     packages: Iterable[str] = (),
     needs: Sequence[Path] = (),
+    modules: Sequence[str] = (),
+    files: Callable[[], Sequence[Path]] = tuple,
 ) -> Stage:
+    """`modules`: of ours, beside the stage's own; `files`: the recipe author's, asked for before it runs."""
     module = f"triton_ads.pipeline.stages.{kind}"
     arguments = (recipe, layout, tier) if tier else (recipe, layout)
 
@@ -58,8 +75,8 @@ def _stage(
         return {
             **recipe_inputs(recipe, fields),
             **path_digests(needs, layout.var, ignore=RECORD_FILE),
-            **source_inputs(module),
-            **(source_inputs(SOURCES[recipe.data.source]) if kind == "data" else {}),
+            **path_digests(files(), layout.var),
+            **{path: digest for name in (module, *modules) for path, digest in source_inputs(name).items()},
             **package_inputs(packages),
         }
 
