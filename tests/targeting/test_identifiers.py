@@ -5,7 +5,7 @@ import doctest
 import numpy as np
 import pytest
 
-from triton_ads.targeting import words
+from triton_ads.features import words
 from triton_ads.targeting.identifiers import cluster_identifiers, place, title_identifiers
 from triton_ads.targeting.representation import behaviour_vectors, joined, text_vectors
 from triton_ads.trie import TreeError, build_tree

@@ -1,6 +1,5 @@
 """From a catalogue to a tree and a decoder that walks it: the offline side of generative targeting.
 
-words.py            texts -> words
 representation.py   what ads are like: by what they say, by who met them
 identifiers.py      ads -> identifiers, from clusters or from titles
 """

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from triton_ads.targeting.words import words
+from triton_ads.features.words import words
 
 _OVERSAMPLED = 10
 _POWER_STEPS = 4
