@@ -62,8 +62,12 @@ PARQUET = {"source": "parquet", "events": "events.parquet"}
 WRONG = [
     ("name", "My Recipe", "name: String should match pattern '^[a-z][a-z0-9_]{0,62}$', found 'My Recipe'"),
     ("version", 2, "version: Input should be 1, found 2"),
-    ("data.source", "netflix", "data.source: Input should be 'movielens-100k' or 'parquet', found 'netflix'"),
-    ("data.source", 3, "data.source: Input should be 'movielens-100k' or 'parquet', found 3"),
+    (
+        "data.source",
+        "netflix",
+        "data.source: Input should be 'movielens-100k' or 'parquet' or 'synthetic', found 'netflix'",
+    ),
+    ("data.source", 3, "data.source: Input should be 'movielens-100k' or 'parquet' or 'synthetic', found 3"),
     ("data", {"train_fraction": 0.5}, "data.source: this field is required"),
     ("data", "movielens-100k", "data: Input should be a valid dictionary"),
     ("data.train_fraction", 1.5, "data.train_fraction: Input should be less than 1, found 1.5"),

@@ -12,6 +12,7 @@ from triton_ads.data.sequences import Windows, build_windows
 from triton_ads.data.sources import read_log
 from triton_ads.data.split import split_by_time
 from triton_ads.data.store import write_store
+from triton_ads.data.truth import save_truth
 from triton_ads.data.vocabularies import build_tables
 from triton_ads.features.encoder import FeatureEncoder
 from triton_ads.recipe import Recipe
@@ -24,6 +25,7 @@ def prepare(recipe: Recipe, folder: Path, downloads: Path) -> None:
         vocabularies/      TABLE.npy, from the training part
         store/             known users and items, for the router
         table_rows.json    {table: rows, PAD and OOV included}
+        truth/             what the data's maker alone knows of the examples, where he does (truth.py)
 
     Args:
         downloads: where published files lie or will lie.
@@ -59,6 +61,7 @@ def write(recipe: Recipe, log: Log, folder: Path) -> None:
     tables.save(folder / "vocabularies")
     (folder / "table_rows.json").write_text(json.dumps(tables.table_rows, indent=1) + "\n")
     Examples(recipe, split, arrays).save(folder / "examples")
+    save_truth(log.truth, folder / "truth")
     write_store(recipe, log, user_rows, item_rows, windows, folder / "store")
 
 

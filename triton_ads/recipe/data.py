@@ -1,10 +1,10 @@
 """Where examples come from: one part a source, told apart by `source`."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from triton_ads.recipe.base import Float, Name, Part
+from triton_ads.recipe.base import Float, Int, Name, Part
 
 ColumnName = Annotated[str, Field(min_length=1)]
 Files = Annotated[str, Field(min_length=1)]
@@ -46,4 +46,30 @@ class Parquet(Source):
     )
 
 
-Data = Annotated[MovieLens | Parquet, Field(discriminator="source")]
+class Synthetic(Source):
+    """A made-up world of ads, in which the best reachable prediction is known. A seed and a size make one world."""
+
+    source: Literal["synthetic"]
+    users: Int = Field(default=20_000, ge=1, le=10**9, description="people, each with a journey")
+    items: Int = Field(default=2_000, ge=1, le=10**7, description="ads")
+    events: Int = Field(default=150_000, ge=1, le=10**9, description="ads shown, each an example")
+    days: Int = Field(
+        default=60, ge=1, le=3650, description="days that the world lasts; interests fade within about 15"
+    )
+    seed: Int = Field(default=0, ge=0, le=2**32 - 1, description="of everything in the world")
+    members: Float = Field(default=0.1, ge=0, le=1, description="share of users with long journeys")
+    member_events: Float = Field(default=0.5, ge=0, le=1, description="share of events that are members'")
+
+    @model_validator(mode="after")
+    def _who_has_events_exists(self) -> Self:
+        members = int(self.users * self.members)
+        for group, number, share in (
+            ("members", members, self.member_events),
+            ("users who are no members", self.users - members, 1 - self.member_events),
+        ):
+            if share > 0 and not number:
+                raise ValueError(f"{group}: none of {self.users} users, but {share:g} of the events are theirs")
+        return self
+
+
+Data = Annotated[MovieLens | Parquet | Synthetic, Field(discriminator="source")]
