@@ -1,16 +1,13 @@
 #include "matrix.h"
 
-#include <stdexcept>
 #include <string>
+
+#include "require.h"
 
 namespace triton_ads {
 namespace {
 
 constexpr int64_t kSideMax = int64_t(1) << 24;
-
-void require(bool holds, const std::string& message) {
-  if (!holds) throw std::invalid_argument(message);
-}
 
 bool group_allowed(Pattern pattern, Values values, int group) {
   if (values == Values::kBf16) return group == 0;

@@ -14,61 +14,17 @@
 #include <vector>
 
 #include "active.h"
+#include "bound.h"
 #include "matrix.h"
 #include "pool.h"
 #include "product.h"
 
-namespace nb = nanobind;
 using namespace triton_ads;
 
 namespace {
 
-template <typename T>
-using ReadOnly = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Input = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Output = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-Pattern pattern_of(const std::string& name) {
-  if (name == "dense") return Pattern::kDense;
-  if (name == "2:4") return Pattern::kTwoOfFour;
-  if (name == "1:4") return Pattern::kOneOfFour;
-  throw std::invalid_argument("pattern is '" + name + "'; dense, 2:4 and 1:4 are allowed");
-}
-
-Values values_of(const std::string& name) {
-  if (name == "int4") return Values::kInt4;
-  if (name == "bf16") return Values::kBf16;
-  throw std::invalid_argument("values is '" + name + "'; int4 and bf16 are allowed");
-}
-
-Arithmetic arithmetic_of(int activation_bits) {
-  if (activation_bits == 16) return Arithmetic::kA16;
-  if (activation_bits == 8) return Arithmetic::kA8;
-  throw std::invalid_argument("activation_bits is " + std::to_string(activation_bits) + "; 16 and 8 are allowed");
-}
-
-// Keeps the arrays alive beside the checked view of them.
-class BoundMatrix {
- public:
-  BoundMatrix(const std::string& pattern, const std::string& values, int64_t rows, int64_t columns,
-              ReadOnly<uint16_t> groups, std::optional<ReadOnly<int32_t>> row_order, ReadOnly<uint8_t> tiles)
-      : tiles_(std::move(tiles)),
-        matrix_({pattern_of(pattern), values_of(values), rows, columns, groups.data(), int64_t(groups.size()),
-                 row_order ? row_order->data() : nullptr, row_order ? int64_t(row_order->size()) : 0, tiles_.data(),
-                 int64_t(tiles_.size())}) {}
-
-  const Matrix& matrix() const { return matrix_; }
-
- private:
-  ReadOnly<uint8_t> tiles_;
-  Matrix matrix_;
-};
-
-ProductOptions options_of(int activation_bits, int threads, const std::string& path) {
-  if (threads < 1 || threads > 1024)
-    throw std::invalid_argument("threads is " + std::to_string(threads) + "; 1 to 1024 allowed");
-  return {arithmetic_of(activation_bits), threads, &choose_path(path)};
-}
 
 void check_shapes(const Matrix& matrix, const Input& x, const Output& y) {
   if (int64_t(x.shape(1)) != matrix.columns())
@@ -126,6 +82,8 @@ double time_reading(const ReadOnly<uint8_t>& bytes, int threads, const std::stri
 }  // namespace
 
 NB_MODULE(_native, module) {
+  // A matrix or a decoder that a global variable still holds when the interpreter ends is no mistake.
+  nb::set_leak_warnings(false);
   // Arrays are never converted: a copy of `y` would swallow the result, a copy of a mapped file would fill memory.
   nb::class_<BoundMatrix>(module, "Matrix")
       .def(nb::init<const std::string&, const std::string&, int64_t, int64_t, ReadOnly<uint16_t>,
@@ -144,6 +102,7 @@ NB_MODULE(_native, module) {
     for (const Path* path : usable_paths()) names.emplace_back(path->name);
     return names;
   });
+  bind_decoder(module);
   module.def("usable_cores", usable_cores);
   module.def("active_processes", active_processes);
   module.def("last_threads", [] { return Pool::shared().last_threads(); });

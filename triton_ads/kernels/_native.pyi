@@ -1,6 +1,6 @@
 """The compiled module, built from kernels/cpu."""
 
-from collections.abc import Sequence
+import collections.abc
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ def multiply(
     path: str,
 ) -> None: ...
 def time_products(
-    matrices: Sequence[Matrix],
+    matrices: collections.abc.Sequence[Matrix],
     x: NDArray[np.float32],
     y: NDArray[np.float32],
     activation_bits: int,
@@ -43,3 +43,62 @@ def usable_paths() -> list[str]: ...
 def usable_cores() -> int: ...
 def active_processes() -> int: ...
 def last_threads() -> int: ...
+
+class Decoder:
+    """The weights of a decoder, checked. Raises ValueError for parts that do not fit together."""
+
+    def __init__(
+        self,
+        *,
+        hidden: int,
+        heads: int,
+        kv_heads: int,
+        head_dim: int,
+        vocabulary: int,
+        positions: int,
+        epsilon: float,
+        layers: list[tuple[Any, ...]],
+        embeddings: NDArray[np.uint16],
+        final_norm: NDArray[np.float32],
+        head: Matrix,
+        inverse_frequencies: NDArray[np.float32],
+    ) -> None: ...
+
+class Sequence:
+    """Keys, values and buffers of one sequence. Raises ValueError for what does not fit, and changes nothing then."""
+
+    length: int
+    nodes: int
+    cache_bytes: int
+    def __init__(
+        self,
+        decoder: Decoder,
+        *,
+        prompt_capacity: int,
+        node_capacity: int,
+        cache: str,
+        activation_bits: int,
+        threads: int,
+        path: str,
+    ) -> None: ...
+    def extend(
+        self,
+        tokens: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        starts: NDArray[np.int64] | None,
+        candidates: NDArray[np.int64] | None,
+        normalised: bool,
+        out: NDArray[np.float32],
+    ) -> None: ...
+    def grow(
+        self,
+        tokens: NDArray[np.int64],
+        parents: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        starts: NDArray[np.int64] | None,
+        candidates: NDArray[np.int64] | None,
+        normalised: bool,
+        out: NDArray[np.float32],
+    ) -> None: ...
+    def clear_nodes(self) -> None: ...
+    def cut(self, length: int) -> None: ...
