@@ -13,6 +13,7 @@ from triton_ads.recipe import parse_recipe, recipe_schema
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs" / "recipe.md").read_text()
 SCHEMA = recipe_schema()
+NAME, OWN = r"^[a-z][a-z0-9_]{0,62}$", r"^.+\.py:[A-Za-z_][A-Za-z0-9_]*$"
 PARTS: dict[str, Any] = {"Recipe": SCHEMA, **SCHEMA["$defs"]}
 
 
@@ -35,7 +36,7 @@ def allowed(field: dict[str, Any]) -> str:
         each = "to strings" if what == "string" else f"each a {what}"
         return f"names, {each}{bounds(field, 'Properties')}" if named else "a mapping"
     if field["type"] == "string":
-        return "name" if "pattern" in field else "string"
+        return {None: "string", NAME: "name", OWN: "`FILE.py:CLASS`"}[field.get("pattern")]
     if field["type"] == "boolean":
         return "true or false"
     return field["type"] + bounds(field, "imum")

@@ -131,7 +131,7 @@ def _place(file: Path, content: bytes) -> int:
     """Offset of `content` in `file`, appended on a page of its own unless it is there already."""
     held = file.read_bytes() if file.exists() else b""
     for offset in range(0, len(held), PAGE):
-        if held[offset : offset + len(content)] == content:
+        if held.startswith(content, offset):
             return offset
     offset = -(-len(held) // PAGE) * PAGE
     with file.open("ab") as out:

@@ -1,4 +1,4 @@
-"""PyTorch rankers, row-wise, one file an architecture."""
+"""PyTorch rankers, row-wise, one file an architecture; own.py takes one from a file of its author's."""
 
 from collections.abc import Sequence
 
@@ -6,10 +6,12 @@ from torch import nn
 
 from triton_ads.models.config import read_config
 from triton_ads.models.hyformer import HyFormer, HyFormerConfig
+from triton_ads.models.own import OwnModel, own_model
+from triton_ads.models.own_file import OwnModelError
 from triton_ads.models.wukong import Wukong, WukongConfig
 from triton_ads.recipe import Recipe, RecipeError
 
-__all__ = ["HyFormer", "HyFormerConfig", "Wukong", "WukongConfig", "build_model"]
+__all__ = ["HyFormer", "HyFormerConfig", "OwnModel", "OwnModelError", "Wukong", "WukongConfig", "build_model"]
 
 
 def build_model(
@@ -37,11 +39,14 @@ def build_model(
 
     Raises:
         RecipeError: no such tier, or its config is wrong.
+        OwnModelError: a model of one's own that fails, or returns something else than logits.
         ValueError: `table_rows` or `scenario_rows` does not fit the recipe.
     """
     if tier not in recipe.tiers:
         raise RecipeError(f"tiers: {tier!r} is not known; allowed: {', '.join(recipe.tiers)}")
     settings, where = recipe.tiers[tier], f"tiers.{tier}.config"
+    if settings.own:
+        return own_model(recipe, tier, table_rows)
     if settings.model == "hyformer":
         config = read_config(HyFormerConfig, settings.config, where)
         return HyFormer(recipe, config, table_rows, scenario_rows, where)

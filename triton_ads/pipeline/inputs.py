@@ -3,6 +3,7 @@
 recipe FIELD             a part of the recipe
 FILE                     a file that an earlier stage wrote
 triton_ads/....py        a source file of ours that the stage runs, found by following imports
+FILE.py                  the source file of a model that is not ours
 PACKAGE                  the version of an installed package
 """
 
@@ -77,6 +78,19 @@ def source_inputs(module: str) -> Digests:
     return {str(path.relative_to(_PACKAGE.parent)): code_digest(_parse(path)) for path in sorted(seen)}
 
 
+def file_inputs(path: Path, base: Path) -> Digests:
+    """A source file that is not ours, by its path relative to `base`, and what it imports of ours.
+
+    Nothing where it does not exist or is no Python: whatever runs it says so.
+    """
+    try:
+        code = ast.parse(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, SyntaxError):
+        return {}
+    imported = {file: digest for name in _imported(code) for file, digest in source_inputs(name).items()}
+    return {os.path.relpath(path, base): code_digest(code), **imported}
+
+
 def _module_files(name: str) -> Iterator[Path]:
     """Files that `import name` runs: the packages on the way and the module; nothing where it is no module."""
     folder = _PACKAGE
@@ -110,9 +124,13 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def _imports(path: Path) -> frozenset[str]:
+    return _imported(_parse(path))
+
+
+def _imported(code: ast.Module) -> frozenset[str]:
     """Our modules that a file names in import statements; `from a import b` names a and a.b, which may be a module."""
     names: set[str] = set()
-    for node in ast.walk(_parse(path)):
+    for node in ast.walk(code):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from triton_ads.data.parquet_files import data_files
 from triton_ads.data.sources import PACKAGES, SOURCES
-from triton_ads.pipeline.inputs import Digests, package_inputs, path_digests, recipe_inputs, source_inputs
+from triton_ads.pipeline.inputs import Digests, file_inputs, package_inputs, path_digests, recipe_inputs, source_inputs
 from triton_ads.pipeline.layout import Layout
 from triton_ads.pipeline.record import RECORD_FILE
 from triton_ads.pipeline.runner import Stage
@@ -60,6 +60,12 @@ def _stage(
     layout: Layout,
     kind: str,
     tier: str | None,
+def _own_model(recipe: Recipe, layout: Layout, tier: str) -> Digests:
+    """The file of a tier's model that is not ours."""
+    file, _, _ = recipe.tiers[tier].model.rpartition(":")
+    return file_inputs(recipe.folder / file, layout.var) if recipe.tiers[tier].own else {}
+
+
     *,
     fields: Iterable[str],
     packages: Iterable[str] = (),
@@ -81,6 +87,7 @@ def _stage(
         }
 
     def run() -> Sequence[Path]:
+            **(_own_model(recipe, layout, tier) if tier else {}),
         # PyTorch's threads spin while they wait for each other, and for long: where other programs want the cores that
         # makes training several times slower. This many turns keep its speed on idle cores and most of it on busy
         # ones. OpenMP reads it when PyTorch is imported.

@@ -1,9 +1,10 @@
 """What is trained: heads, tiers, and how."""
 
 import json
-from typing import Any, Literal, Self
+import re
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from triton_ads.recipe.base import Float, Int, Part, RawId
 
@@ -15,10 +16,25 @@ class Heads(Part):
     scenarios: tuple[RawId, ...] = Field(default=(), description="raw scenario ids, for by: scenarios")
 
 
+BUILT_IN = ("hyformer", "wukong")
+_OWN = r"^.+\.py:[A-Za-z_][A-Za-z0-9_]*$"
+
+
+def _known_or_own(value: str) -> str:
+    if value not in BUILT_IN and not re.match(_OWN, value):
+        allowed = ", ".join(repr(name) for name in BUILT_IN)
+        raise ValueError(f"Input should be {allowed} or FILE.py:CLASS")
+    return value
+
+
 class Tier(Part):
     """A model at one complexity. `config` holds the model's own settings and is checked by the model."""
 
-    model: Literal["hyformer", "wukong"]
+    model: Annotated[
+        str,
+        AfterValidator(_known_or_own),
+        WithJsonSchema({"anyOf": [{"enum": list(BUILT_IN)}, {"type": "string", "pattern": _OWN}]}),
+    ] = Field(description="a model of triton_ads.models, or a class of a file beside the recipe")
     config: dict[str, Any] = Field(default={})
 
     @model_validator(mode="after")
@@ -29,6 +45,11 @@ class Tier(Part):
         except (TypeError, ValueError) as error:
             raise ValueError(f"`config` must hold numbers, text, lists and mappings only: {error}") from None
         return self
+
+    @property
+    def own(self) -> bool:
+        """Whether the model is FILE.py:CLASS."""
+        return self.model not in BUILT_IN
 
 
 class Training(Part):

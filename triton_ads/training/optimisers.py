@@ -18,8 +18,9 @@ WARM_UP = 0.05
 def build_optimisers(model: nn.Module, settings: Training) -> list[torch.optim.Optimizer]:
     """Optimisers that share out all parameters of `model`; weight decay is for matrices only."""
     scale = settings.batch_size / REFERENCE_BATCH
-    tables = [module.weight for module in model.modules() if isinstance(module, nn.Embedding)]
-    sparse = {id(table) for table in tables}
+    # By identity: several modules may share one table.
+    sparse = {id(module.weight): module.weight for module in model.modules() if isinstance(module, nn.Embedding)}
+    tables = list(sparse.values())
     dense = [p for p in model.parameters() if id(p) not in sparse]
     matrices, vectors = [p for p in dense if p.ndim >= 2], [p for p in dense if p.ndim < 2]
     optimisers: list[torch.optim.Optimizer] = []

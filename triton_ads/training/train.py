@@ -11,7 +11,7 @@ from triton_ads.data.examples import Examples
 from triton_ads.data.split import Part
 from triton_ads.features.encoder import scenario_rows
 from triton_ads.features.vocabulary import Tables
-from triton_ads.models import build_model
+from triton_ads.models import OwnModel, build_model
 from triton_ads.models.embedding import Embedding
 from triton_ads.recipe import Recipe
 from triton_ads.training.fit import fit, predict, training_positions
@@ -33,11 +33,15 @@ def train(recipe: Recipe, tier: str, data_folder: Path, folder: Path) -> None:
         DataError, VocabularyError: `data_folder` is incomplete.
     """
     examples = Examples.load(recipe, data_folder / "examples")
-    model = new_model(recipe, tier, data_folder)
-    table_rows = Tables.load(recipe, data_folder / "vocabularies").table_rows
-    initialise(model, recipe.training.seed, physical_parts(recipe, table_rows))
-    standardise(model.get_submodule("embedding"), examples)
-    fit(model, examples, recipe.training, f"train {tier}")
+    with torch.random.fork_rng(devices=[]):
+        # Models of one's own draw from PyTorch's generator: first values, dropout.
+        torch.manual_seed(recipe.training.seed)
+        model = new_model(recipe, tier, data_folder)
+        if not isinstance(model, OwnModel):  # it starts as its author has it
+            table_rows = Tables.load(recipe, data_folder / "vocabularies").table_rows
+            initialise(model, recipe.training.seed, physical_parts(recipe, table_rows))
+        standardise(model if isinstance(model, OwnModel) else model.get_submodule("embedding"), examples)
+        fit(model, examples, recipe.training, f"train {tier}")
     folder.mkdir(parents=True, exist_ok=True)
     torch.save(model.state_dict(), folder / "checkpoint.pt")
     write_quality(measure(model, examples, "validation"), folder / "validation.json")
@@ -51,9 +55,9 @@ def new_model(recipe: Recipe, tier: str, data_folder: Path) -> nn.Module:
     return build_model(recipe, tier, tables.table_rows, rows)
 
 
-def standardise(embedding: nn.Module, examples: Examples) -> None:
-    """Give the dense projections mean and standard deviation of the training examples, of nothing later."""
-    assert isinstance(embedding, Embedding)
+def standardise(inputs: nn.Module, examples: Examples) -> None:
+    """Give the dense inputs mean and standard deviation of the training examples, of nothing later."""
+    assert isinstance(inputs, Embedding | OwnModel)
     positions = training_positions(examples, examples.recipe.training)
     for name, projection in (("user_dense", embedding.user_dense), ("item_dense", embedding.item_dense)):
         if projection is not None:
