@@ -9,6 +9,7 @@ from triton_ads.serving.router import MARGIN, Decision, Policy, Reason, decide
 
 COST = CostModel(fixed_ms=1.0, tile_ms=2.0, user_ms=3.0)
 POLICY = Policy("standard", "high", min_history=5, max_candidates=50, tile=8, high_cost=COST)
+LEARNED = Policy("standard", "high", min_history=5, max_candidates=50, tile=8, high_cost=COST, learned=True)
 #: A request to which no rule applies: the high tier answers it.
 GOOD = {
     "context_allows": True,
@@ -16,6 +17,7 @@ GOOD = {
     "candidates": 20,
     "left_ms": 1000.0,
     "ahead_ms": 0.0,
+    "worth": lambda: True,
     "budget": 1e6,
     "insisted": None,
 }
@@ -41,10 +43,41 @@ GOOD = {
         ({"left_ms": -5.0}, "standard", Reason.DEADLINE),
         ({"budget": 19.9}, "standard", Reason.BUDGET),
         ({"budget": 20.0}, "high", Reason.WORTHWHILE),
+        ({"worth": lambda: False}, "high", Reason.WORTHWHILE),  # nobody asks
     ],
 )
 def test_decisions(change, tier, reason):
     assert decide(POLICY, **(GOOD | change)) == Decision(tier, reason)
+
+
+@pytest.mark.parametrize(
+    ("change", "tier", "reason"),
+    [
+        ({}, "high", Reason.PREDICTED_GAIN),
+        ({"history": 0}, "high", Reason.PREDICTED_GAIN),
+        ({"worth": lambda: False}, "standard", Reason.LOW_GAIN),
+        ({"worth": lambda: False, "insisted": "high"}, "high", Reason.INSISTED),
+        ({"worth": lambda: False, "budget": 0.0}, "standard", Reason.LOW_GAIN),
+        ({"budget": 19.9}, "standard", Reason.BUDGET),
+        ({"left_ms": 19.9}, "standard", Reason.DEADLINE),
+        ({"candidates": 51}, "standard", Reason.MANY_CANDIDATES),
+    ],
+)
+def test_decisions_of_a_learned_router(change, tier, reason):
+    assert decide(LEARNED, **(GOOD | change)) == Decision(tier, reason)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"insisted": "standard"}, {"candidates": 0}, {"context_allows": False}, {"candidates": 51}, {"left_ms": 1.0}],
+)
+def test_worth_is_asked_only_of_requests_that_the_high_tier_may_answer(change):
+    def worth():
+        raise AssertionError("asked")
+
+    assert decide(LEARNED, **(GOOD | change | {"worth": worth})).tier == "standard"
+    with pytest.raises(AssertionError, match="asked"):
+        decide(LEARNED, **(GOOD | {"worth": worth}))
 
 
 def test_the_time_of_the_high_tier():

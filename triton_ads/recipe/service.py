@@ -1,6 +1,6 @@
 """Which tier answers, and every limit of the service."""
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -10,9 +10,14 @@ from triton_ads.recipe.base import Float, Int, Name, Part, RawId
 class Router(Part):
     """When the high tier is worth its cost, and what it may cost."""
 
+    kind: Literal["rules", "learned"] = Field(
+        default="rules", description="by the length of the history, or by a model of what the high tier gains"
+    )
     default_tier: Name
     high_tier: Name | None = None
-    min_history: Int = Field(default=20, ge=0, description="events of history below which the default tier answers")
+    min_history: Int = Field(
+        default=20, ge=0, description="of kind rules: events of history below which the default tier answers"
+    )
     max_candidates: Int = Field(default=1000, ge=1, description="candidates above which the default tier answers")
     high_scenarios: tuple[RawId, ...] = Field(
         default=(), description="scenarios in which the high tier may answer; empty: in all"
@@ -20,6 +25,16 @@ class Router(Part):
     high_candidates_per_second: Float = Field(
         default=4_000, ge=0, description="budget of the high tier: candidates a second it may score"
     )
+
+    @model_validator(mode="after")
+    def _two_tiers_to_choose_from(self) -> Self:
+        if self.kind == "learned" and self.high_tier in (None, self.default_tier):
+            raise ValueError(f"kind learned needs a `high_tier` other than default_tier, found {self.high_tier}")
+        return self
+
+    @property
+    def learned(self) -> bool:
+        return self.kind == "learned"
 
 
 class Serving(Part):

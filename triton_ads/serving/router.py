@@ -6,15 +6,18 @@ The rules in their order; the first that applies decides:
     only_tier         the recipe has no high tier, or it is the default one
     no_candidates     there is nothing to score                                      -> default
     context           the scenario is not one of router.high_scenarios               -> default
-    short_history     fewer events than router.min_history: little to attend to      -> default
+    short_history     rules: fewer events than router.min_history                    -> default
     many_candidates   more than router.max_candidates                                -> default
     deadline          the high tier would not be done in time                        -> default
+    low_gain          learned: others gain more for the cost (triton_ads/routing)    -> default
     budget            router.high_candidates_per_second is used up                   -> default
-    worthwhile        none of these                                                  -> high
+    worthwhile        rules: none of these                                           -> high
+    predicted_gain    learned: none of these                                         -> high
 
 Under pressure the answer gets simpler, not late.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -32,8 +35,10 @@ class Reason(StrEnum):
     SHORT_HISTORY = "short_history"
     MANY_CANDIDATES = "many_candidates"
     DEADLINE = "deadline"
+    LOW_GAIN = "low_gain"
     BUDGET = "budget"
     WORTHWHILE = "worthwhile"
+    PREDICTED_GAIN = "predicted_gain"
 
 
 #: The time left must be this many times the time that the tier takes by itself: there are queues before it, and its
@@ -51,6 +56,7 @@ class Policy:
     max_candidates: int
     tile: int
     high_cost: CostModel | None
+    learned: bool = False
 
     @classmethod
     def of(cls, recipe: Recipe, costs: dict[str, CostModel]) -> "Policy":
@@ -63,6 +69,7 @@ class Policy:
             router.max_candidates,
             recipe.serving.tile,
             costs[high] if high else None,
+            router.learned,
         )
 
     def high_ms(self, candidates: int) -> float:
@@ -85,6 +92,7 @@ def decide(
     candidates: int,
     left_ms: float,
     ahead_ms: float,
+    worth: Callable[[], bool],
     budget: float,
     insisted: str | None,
 ) -> Decision:
@@ -95,6 +103,8 @@ def decide(
         history: events known of the user.
         left_ms: time until the deadline.
         ahead_ms: time that the high tier still needs for the requests that were given to it before.
+        worth: of a learned router, whether the predicted gain is worth its cost now. Asked only where no rule before
+            it decides, since the one who answers takes note of whom the budget could be spent on.
         budget: candidates that the high tier may still score.
         insisted: a tier of the recipe that the request insists on; None: it does not.
     """
@@ -106,12 +116,14 @@ def decide(
         return Decision(policy.default_tier, Reason.NO_CANDIDATES)
     if not context_allows:
         return Decision(policy.default_tier, Reason.CONTEXT)
-    if history < policy.min_history:
+    if not policy.learned and history < policy.min_history:
         return Decision(policy.default_tier, Reason.SHORT_HISTORY)
     if candidates > policy.max_candidates:
         return Decision(policy.default_tier, Reason.MANY_CANDIDATES)
     if left_ms < MARGIN * (ahead_ms + policy.high_ms(candidates)):
         return Decision(policy.default_tier, Reason.DEADLINE)
+    if policy.learned and not worth():
+        return Decision(policy.default_tier, Reason.LOW_GAIN)
     if budget < candidates:
         return Decision(policy.default_tier, Reason.BUDGET)
-    return Decision(policy.high_tier, Reason.WORTHWHILE)
+    return Decision(policy.high_tier, Reason.PREDICTED_GAIN if policy.learned else Reason.WORTHWHILE)

@@ -10,14 +10,17 @@ from numpy.typing import NDArray
 from triton_ads.features.encoder import scenario_rows
 from triton_ads.features.vocabulary import Tables
 from triton_ads.recipe import Recipe
+from triton_ads.routing.load import LoadLevel
 from triton_ads.serving import counters as count
 from triton_ads.serving.backlog import Backlog
 from triton_ads.serving.budget import Budget
 from triton_ads.serving.checks import Tensors, check_candidates
 from triton_ads.serving.counters import Counters
 from triton_ads.serving.errors import Cause, RequestError, shown
+from triton_ads.serving.load_report import LoadReceiver
 from triton_ads.serving.release import Release
-from triton_ads.serving.router import Policy, Reason, decide
+from triton_ads.serving.router import MARGIN, Decision, Policy, Reason, decide
+from triton_ads.serving.router_gain import GainRouter
 from triton_ads.serving.service import Outputs, Route, now_us
 from triton_ads.serving.store import UserStore
 from triton_ads.serving.triton_model import TritonModel
@@ -52,9 +55,19 @@ class Router:
 
     Args:
         now: unix time in microseconds; its differences also fill the budget of the high tier.
+        reports: what the other models say of the load; None: nobody says anything.
+
+    Raises:
+        ManifestError, GainError: the recipe wants a learned router, and the release has none, or one of another recipe.
     """
 
-    def __init__(self, release: Release, counters: Counters, now: Callable[[], int] = now_us) -> None:
+    def __init__(
+        self,
+        release: Release,
+        counters: Counters,
+        now: Callable[[], int] = now_us,
+        reports: LoadReceiver | None = None,
+    ) -> None:
         recipe = release.recipe
         self._counters, self._now, self._release = counters, now, release
         store, tables = UserStore(release.folder / "store" / "users", recipe), release.tables()
@@ -62,10 +75,15 @@ class Router:
         self._high_scenarios = HighScenarios(recipe, tables)
         self._policy = Policy.of(recipe, {tier: part.cost for tier, part in release.manifest.tiers.items()})
         # Instances are processes that know nothing of each other: each has its share.
-        rate = recipe.router.high_candidates_per_second / recipe.serving.instances
-        self._budget = Budget(rate, lambda: now() / 1e6)
+        self._rate = recipe.router.high_candidates_per_second / recipe.serving.instances
+        self._budget = Budget(self._rate, self._seconds)
+        self._load, self._reports = LoadLevel(self._seconds), reports
         self._backlog = Backlog()
+        self._gain = GainRouter(release, tables, self._seconds) if self._policy.learned else None
         self._tier_index = {tier: i for i, tier in enumerate(release.tiers)}
+
+    def _seconds(self) -> float:
+        return self._now() / 1e6
 
     def parse(self, tensors: Tensors) -> RouterRequest:
         serving = self._release.recipe.serving
@@ -90,24 +108,40 @@ class Router:
 
     def answer(self, requests: Sequence[RouterRequest]) -> list[Outputs | RequestError]:
         now = self._now()
+        if self._reports is not None:
+            self._reports.read(self._load.saw)
+        self._budget.limit(self._rate * self._load.level())
+        gains = (
+            self._gain.gains([request.user for request in requests])
+            if self._gain is not None
+            else [0.0] * len(requests)
+        )
         answers: list[Outputs | RequestError] = []
-        for request in requests:
-            decision = decide(
-                self._policy,
-                context_allows=request.context_allows,
-                history=request.user.history,
-                candidates=request.candidates,
-                left_ms=(request.deadline_us - now) / 1000,
-                ahead_ms=self._backlog.ahead_ms(now),
-                budget=self._budget.left(),
-                insisted=request.insisted,
-            )
+        for request, gain in zip(requests, gains, strict=True):
+            decision = self._decide(request, float(gain), now)
             if decision.tier == self._policy.high_tier:
                 self._budget.spend(request.candidates)
                 self._backlog.add(self._policy.high_ms(request.candidates), now)
             self._counters.add(count.CHOICES, decision.tier, decision.reason)
             answers.append(self._outputs(request, decision.tier, decision.reason))
         return answers
+
+    def _decide(self, request: RouterRequest, gain: float, now: int) -> Decision:
+        left_ms, ahead_ms = (request.deadline_us - now) / 1000, self._backlog.ahead_ms(now)
+        decision = decide(
+            self._policy,
+            context_allows=request.context_allows,
+            history=request.user.history,
+            candidates=request.candidates,
+            left_ms=left_ms,
+            ahead_ms=ahead_ms,
+            worth=lambda: self._gain is not None and self._gain.worth(gain, request.candidates, self._budget),
+            budget=self._budget.left(),
+            insisted=request.insisted,
+        )
+        if decision.reason == Reason.DEADLINE and left_ms >= MARGIN * self._policy.high_ms(request.candidates):
+            self._load.saw(crowded=True)  # it would have been in time but for the queue
+        return decision
 
     def _outputs(self, request: RouterRequest, tier: str, reason: Reason) -> Outputs:
         return {
@@ -127,4 +161,5 @@ class RouterModel(TritonModel):
     """What Triton loads. The router verifies the whole release, the others only what they read themselves."""
 
     def build(self, folder: Path, counters: Counters) -> Router:
-        return Router(Release.open(folder), counters)
+        release = Release.open(folder)
+        return Router(release, counters, reports=LoadReceiver(folder, release.recipe.serving.instances))

@@ -14,6 +14,7 @@ from triton_ads.serving.checks import Tensors
 from triton_ads.serving.counters import METRICS, Counters, Metric, Reporter
 from triton_ads.serving.dispatch import Dispatcher
 from triton_ads.serving.errors import Cause, RequestError
+from triton_ads.serving.load_report import LoadSender
 from triton_ads.serving.release import RELEASE_LINK
 from triton_ads.serving.service import Outputs, Service
 
@@ -33,8 +34,16 @@ class TritonModel:
         service = self.build(folder, counters)
         service.warm_up()
         counters.drain()
-        self._dispatcher = Dispatcher(service, counters, json.loads(args["model_config"])["max_batch_size"])
-        self._reporter = Reporter(counters, TritonMetrics(self._pb, args["model_name"]).add)
+        config = json.loads(args["model_config"])
+        self._dispatcher = Dispatcher(service, counters, config["max_batch_size"])
+        metrics = TritonMetrics(self._pb, args["model_name"])
+        self._load = LoadSender(folder, sum(group["count"] for group in config["instance_group"]))
+
+        def sink(metric: Metric, labels: tuple[str, ...], amount: float) -> None:
+            metrics.add(metric, labels, amount)
+            self._load.add(metric, labels, amount)
+
+        self._reporter = Reporter(counters, sink)
 
     def execute(self, requests: Sequence[Any]) -> list[Any]:
         """Answer a batch of requests. Raises nothing: an exception would fail every request of the batch.
@@ -49,6 +58,7 @@ class TritonModel:
     def finalize(self) -> None:
         self._dispatcher.stop()
         self._reporter.stop()
+        self._load.close()
         del self._dispatcher  # the engines with it
 
 
