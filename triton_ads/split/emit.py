@@ -9,6 +9,7 @@ import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -173,6 +174,10 @@ class Emitter:
         named = {key: self.argument(side, value) for key, value in keywords.items()}
         return Row(side, noted(part.call(target, *arguments, **named), shape, dtype), shape, dtype)
 
+    def item_of(self, many: Row, index: int, shape: Shape, dtype: torch.dtype) -> Row:
+        """One of the results of an operator that has several."""
+        return self.emit(many.side, operator.getitem, many, index, shape=shape, dtype=dtype)
+
     def join(self, parts: Sequence[Row], axis: int) -> Row:
         """Concatenate values of one side."""
         if len(parts) == 1:
@@ -180,8 +185,25 @@ class Emitter:
         size = sum(int(part.shape[axis]) for part in parts)
         first = parts[0]
         shape = resized(first.shape, axis, size)
+        if (whole := self._neighbours(parts, axis, shape)) is not None:
+            return whole
         whole = self.emit(first.side, aten.cat.default, list(parts), axis, shape=shape, dtype=first.dtype)
         return replace(whole, made=Joined(axis, tuple(parts)))
+
+    def _neighbours(self, parts: Sequence[Row], axis: int, shape: Shape) -> Row | None:
+        """The one slice that slices of one value make, where each begins at the end of the one before."""
+        if any(part.node.target is not aten.slice.Tensor or part.node.args[1] != axis for part in parts):
+            return None
+        bases, bounds = {part.node.args[0] for part in parts}, [part.node.args[2:] for part in parts]
+        if len(bases) != 1 or any(low[1] != high[0] for low, high in pairwise(bounds)):
+            return None
+        base = bases.pop()
+        assert isinstance(base, fx.Node)
+        if base.meta["shape"] == shape:
+            return Row(parts[0].side, base, shape, parts[0].dtype)
+        source = Row(parts[0].side, base, base.meta["shape"], parts[0].dtype)
+        low, high = bounds[0][0], bounds[-1][1]
+        return self.emit(source.side, aten.slice.Tensor, source, axis, low, high, shape=shape, dtype=source.dtype)
 
     def blocks(self, axis: int, parts: Sequence[Row]) -> Row | Blocks:
         """Blocks along `axis`, neighbours of one side merged; a plain value where only one side is left."""

@@ -9,7 +9,7 @@ import torch
 from torch import fx
 
 from triton_ads.split.capture import Captured
-from triton_ads.split.emit import Emitter, noted
+from triton_ads.split.emit import Emitter
 from triton_ads.split.errors import SplitError, source_line
 from triton_ads.split.rules import REWRITES, Rule, rule_for
 from triton_ads.split.values import Blocks, Row, Side, Static, shape_of
@@ -135,13 +135,10 @@ class _Propagation:
         if isinstance(value, torch.Tensor):
             shape, dtype = shape_of(value), value.dtype
             return self.emit.emit(side, target, *args, shape=shape, dtype=dtype, keywords=kwargs)
-        many = self.emit.emit(side, target, *args, shape=(), dtype=torch.float32, keywords=kwargs).node
-        part = self.emit.user if side == "user" else self.emit.item
+        many = self.emit.emit(side, target, *args, shape=(), dtype=torch.float32, keywords=kwargs)
         outputs = []
         for index, tensor in enumerate(value):
-            shape = shape_of(tensor)
-            one = noted(part.call(operator.getitem, many, index), shape, tensor.dtype)
-            outputs.append(Row(side, one, shape, tensor.dtype))
+            outputs.append(self.emit.item_of(many, index, shape_of(tensor), tensor.dtype))
         return outputs
 
     def _as_items(self, value: Any) -> Any:
@@ -159,6 +156,8 @@ def _dropout_is_off(node: fx.Node) -> bool:
 
 def _agrees(result: Any, value: Any) -> bool:
     """Whether a rule's result has the shape and type of what the operator gives: a rule that errs is not used."""
+    if result is None:  # one of several results, which nothing reads
+        return True
     if isinstance(result, list):
         return len(result) == len(value) and all(_agrees(r, v) for r, v in zip(result, value, strict=True))
     return tuple(result.shape) == shape_of(value) and result.dtype == value.dtype

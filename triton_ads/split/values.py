@@ -36,7 +36,7 @@ class Row:
     node: fx.Node
     shape: Shape
     dtype: torch.dtype
-    made: "Terms | Product | Joined | None" = None
+    made: "Terms | Product | Joined | Grid | None" = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +85,14 @@ class Blocks:
     @property
     def dtype(self) -> torch.dtype:
         return self.parts[0].dtype
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The matrix product, rows of `left` [M, R, K] by columns of `right` [M, K, N], of values that may be blocks."""
+
+    left: "Row | Blocks"
+    right: "Row | Blocks"
 
 
 Tensorial = Static | Row | Blocks

@@ -8,14 +8,19 @@ from collections.abc import Callable
 from typing import Any
 
 from triton_ads.split.emit import Emitter
-from triton_ads.split.rules import gather, linear, pointwise, products, reduce, shape
+from triton_ads.split.rules import activations, gather, linear, pairs, pointwise, products, reduce, shape
 
 Rule = Callable[..., Any]
 
-RULES: dict[Any, Rule] = {**shape.RULES, **linear.RULES, **products.RULES, **reduce.RULES, **gather.RULES}
+RULES: dict[Any, Rule] = {**shape.RULES, **linear.RULES, **products.RULES, **reduce.RULES, **gather.RULES, **activations.RULES}
 
 #: Rules for values of items alone that were made of a user's (`Row.made`); None where the plain operator is as good.
-REWRITES: dict[Any, Rule] = {**linear.REWRITES}
+REWRITES: dict[Any, Rule] = {
+    **linear.REWRITES,
+    **pairs.REWRITES,
+    **reduce.REWRITES,
+    **activations.REWRITES,
+}
 
 
 def rule_for(target: Any) -> Rule | None:

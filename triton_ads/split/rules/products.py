@@ -7,6 +7,7 @@ so that the user's matrix (keys and values of a history) is read once per tile a
 """
 
 import operator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from torch import fx
 
 from triton_ads.split.emit import Emitter
 from triton_ads.split.rules import linear
-from triton_ads.split.values import Blocks, Row, Static
+from triton_ads.split.values import Blocks, Grid, Row, Static
 
 aten = torch.ops.aten
 
@@ -25,17 +26,22 @@ def matmul(emit: Emitter, node: fx.Node, a: Any, b: Any) -> Row | Blocks | None:
         return linear.matmul(emit, node, a, b)
     rank = len(a.shape)
     if isinstance(a, Blocks) and isinstance(b, Row) and a.axis == rank - 2:
-        parts = [_row_product(emit, part, b) for part in a.parts]
+        parts = [row_product(emit, part, b) for part in a.parts]
         return None if None in parts else emit.blocks(a.axis, [p for p in parts if p is not None])
     if isinstance(b, Blocks) and isinstance(a, Row) and b.axis == len(b.shape) - 1:
-        parts = [_row_product(emit, a, part) for part in b.parts]
+        parts = [row_product(emit, a, part) for part in b.parts]
         return None if None in parts else emit.blocks(b.axis, [p for p in parts if p is not None])
     if isinstance(a, Row) and isinstance(b, Row):
-        return _row_product(emit, a, b)
+        return row_product(emit, a, b)
+    if rank == 3 and len(b.shape) == 3:
+        emit.reason = "every vector of the user meets every one of the item in one product"
+        whole = row_product(emit, emit.as_item(a), emit.as_item(b))
+        return replace(whole, made=Grid(a, b)) if whole else None
     return None
 
 
-def _row_product(emit: Emitter, a: Row, b: Row) -> Row | None:
+def row_product(emit: Emitter, a: Row, b: Row) -> Row | None:
+    """`a @ b` of values of one side each; None where a product per tile cannot be written."""
     if len(a.shape) != len(b.shape) or len(a.shape) < 3 or emit.batch_axis(a) != 0 or emit.batch_axis(b) != 0:
         return None
     if a.shape[1:-2] != b.shape[1:-2]:
