@@ -75,6 +75,9 @@ class Report:
             between = " - ".join(f"{b:.4g}" for b in bounds if b is not None) if row.metric == "median" else ""
             figures.add_row(row.name, row.contender, row.metric, f"{row.value:.4g}", between, row.unit, str(row.n))
         console.print(figures)
+        self.print_claims(console)
+
+    def print_claims(self, console: Console) -> None:
         if self.claims:
             claims = Table("claim", "found", "holds", title="claims")
             for claim in self.claims:

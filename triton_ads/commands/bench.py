@@ -18,6 +18,7 @@ BENCHMARKS = {
     "ranking": "what splitting is worth: row-wise, split by hand, split by the compiler",
     "ensemble": "the service on the real server: time outside the engines, batching, mixed tiers",
     "serving": "the service under load, beside naive serving on Triton, a shared model without mixing, and FastAPI",
+    "evidence": "what journeys, EPNet, depth and the high tier are worth, where the best prediction is known",
     "gemv": "products with packed INT4 N:M weights, beside NumPy, torch, ONNX Runtime and llama.cpp",
 }
 

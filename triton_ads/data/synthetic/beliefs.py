@@ -59,14 +59,15 @@ def learn(
     """The belief once the outcome is known: nothing, a click, a conversion, or a deep one."""
     converts_ns = np.where(deeply_n[:, None], deep_ns, 1 - deep_ns) * cvr_ns
     not_ns = np.where(clicked_n[:, None], world.CLICK, 1 - world.CLICK) * (1 - cvr_ns)
-    likelihood_ns = np.where(converted_n[:, None], converts_ns, not_ns)
-    interested_n: Floats = belief_n * likelihood_ns[:, 1]
+    likelihood_ns: Floats = np.where(converted_n[:, None], converts_ns, not_ns)
+    interested_n = belief_n * likelihood_ns[:, 1]
     return interested_n / (interested_n + (1 - belief_n) * likelihood_ns[:, 0])
 
 
 def expected(belief_n: Floats, chance_ns: Floats) -> Floats:
-    return belief_n * chance_ns[:, 1] + (1 - belief_n) * chance_ns[:, 0]
+    return chance_ns[:, 0] + belief_n * (chance_ns[:, 1] - chance_ns[:, 0])
 
 
 def logistic(x: Floats) -> Floats:
-    return 1 / (1 + np.exp(-x))
+    chance_n: Floats = 1 / (1 + np.exp(-x))
+    return chance_n
