@@ -1,8 +1,10 @@
 """`bench serving`: the ensemble beside three other ways to serve the same ranker, under load.
 
 Needs a build (`triton-ads build`), and FastAPI for the last of them: `pip install -e .[bench-serving]`. Contenders: see
-serving_peers/. They run one at a time, each started anew in every turn on the same core; the load generator has another
-core, as far as there is one. Before it is measured, each must answer what the row-wise PyTorch module answers.
+serving_peers/. All are started on one core and wait there, using about a hundredth of it, while one of them is
+measured; each load goes to all of them in turn, so that what else the machine does meets them alike. The load generator
+has another core, as far as there is one. Before it is measured, a contender must answer what the row-wise PyTorch
+module answers.
 
 Closed loops give requests a second and latencies for a number of clients; open loops give latencies at rising rates,
 which are shares of what the contender itself reached with 32 clients, until the 99th percentile passes the deadline of
@@ -13,7 +15,9 @@ import argparse
 import http.client
 import sys
 import tempfile
-from contextlib import ExitStack
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,9 +27,9 @@ from numpy.typing import NDArray
 
 from triton_ads.bench import serving_contender as contenders
 from triton_ads.bench import serving_requests as requests
-from triton_ads.bench.serving_contender import NAIVE, UNMIXED, Answer, Contender
+from triton_ads.bench.serving_contender import NAIVE, UNMIXED, Answer, Ask, Contender
 from triton_ads.bench.serving_cores import Cores, on_core
-from triton_ads.bench.serving_load import Load, LoadError, Outcome, apply_load, write_requests
+from triton_ads.bench.serving_load import Load, LoadError, Outcome, Running, apply_load, write_requests
 from triton_ads.bench.serving_peers.ranker import export_rows, load_ranker
 from triton_ads.bench.serving_plot import save_plot
 from triton_ads.bench.serving_report import CLAIMED, ServingReport
@@ -85,24 +89,23 @@ def run(args: argparse.Namespace) -> ServingReport:
     report = ServingReport(f"service, tier {tier}", deadline_ms=recipe.serving.deadline_ms)
     report.setting = {"cores": cores.describe(), "tier": tier, "release": release.name, "turns": turns}
     with tempfile.TemporaryDirectory(prefix="triton-ads-serving-") as temporary:
-        bench = _Bench(args.var, release, tier, Path(temporary), cores)
-        for turn in range(turns):
-            first = turn % len(bench.contenders)
-            for contender in bench.contenders[first:] + bench.contenders[:first]:
-                bench.take_turn(contender, plan, turn, report)
+        bench = Bench(args.var, release, tier, Path(temporary), cores)
+        with bench.started():
+            for turn in range(turns):
+                bench.take_turn(plan, turn, report)
     report.conclude()
     if args.plot:
         save_plot(report, args.plot)
     return report
 
 
-class _Bench:
+class Bench:
     """The contenders of one tier of a release, and what is asked of them."""
 
     def __init__(self, var: Path, release: Path, tier: str, folder: Path, cores: Cores) -> None:
         recipe = Manifest.load(release, verify_files=False).recipe
         layout = Layout(var, recipe.name)
-        self._folder, self._cores = folder, cores
+        self._cores = cores
         checkpoint = layout.work("train", tier) / "checkpoint.pt"
         _say("exporting the row-wise graph")
         ranker = load_ranker(release, checkpoint, tier)
@@ -122,47 +125,81 @@ class _Bench:
         longest = recipe.serving.max_candidates
         self._samples = requests.samples(release, longest)
         self._right = requests.right_scores(ranker, release, self._samples)
-        self._pools = {
-            mix: requests.draw(release, lengths, POOL, longest, seed=2) for mix, lengths in requests.MIXES.items()
-        }
+        self._servers: dict[str, Running] = {}
+        self._requests: dict[tuple[str, str], Path] = {}
+        for i, (mix, lengths) in enumerate(requests.MIXES.items()):
+            asks = requests.draw(release, lengths, POOL, longest, seed=2)
+            for j, contender in enumerate(self.contenders):
+                path = self._requests[contender.name, mix] = folder / f"requests-{i}-{j}"
+                write_requests([contender.request(ask) for ask in asks], path)
 
-    def take_turn(self, contender: Contender, plan: Plan, turn: int, report: ServingReport) -> None:
-        """Start a contender, check what it answers, measure it, stop it."""
-        _say(f"turn {turn + 1}, {contender.name}: starting")
+    @contextmanager
+    def started(self) -> Iterator[None]:
+        """Start all contenders, and check what they answer."""
         with ExitStack() as stack:
-            with on_core(self._cores.server):
-                running = stack.enter_context(contender.serve())
+            for contender in self.contenders:
+                _say(f"starting {contender.name}")
+                with on_core(self._cores.server):
+                    self._servers[contender.name] = stack.enter_context(contender.serve())
+                found = [self.ask(contender.name, ask) for ask in self._samples]
+                check_scores(contender.name, self._samples, found, self._right)
             stack.enter_context(on_core(self._cores.generator))
-            self._check(contender, running.port)
-            for mix in requests.MIXES:
-                path = self._folder / "requests"
-                write_requests([contender.request(ask) for ask in self._pools[mix]], path)
-                for clients in plan.closed[mix]:
-                    outcome = apply_load(Load("closed", clients, plan.seconds, seed=turn), running, path)
-                    _tell(f"{mix}, {clients} clients", outcome)
+            yield
+
+    def take_turn(self, plan: Plan, turn: int, report: ServingReport) -> None:
+        """Apply every load to all contenders, in an order that rotates from load to load."""
+        order = deque(self.contenders)
+        order.rotate(turn)
+        for mix in requests.MIXES:
+            for clients in plan.closed[mix]:
+                _say(f"turn {turn + 1}, {mix}, {clients} clients")
+                for contender in order:
+                    outcome = self._measure(contender, mix, Load("closed", clients, plan.seconds, seed=turn))
                     report.closed[contender.name, mix, clients].append(outcome)
-                for share in plan.open.get(mix, ()):
+                order.rotate()
+            saturated: set[str] = set()
+            for share in plan.open.get(mix, ()):
+                _say(f"turn {turn + 1}, {mix}, {share:.0%} of the rate with {CLAIMED} clients")
+                for contender in order:
+                    if contender.name in saturated:
+                        continue
                     # The rates of the first turn, so that turns can be compared.
                     rate = share * report.closed[contender.name, mix, CLAIMED][0].rate
-                    outcome = apply_load(Load("open", rate, plan.seconds, seed=turn), running, path)
-                    _tell(f"{mix}, {rate:.0f} requests/s offered", outcome)
+                    outcome = self._measure(contender, mix, Load("open", rate, plan.seconds, seed=turn))
                     report.open[contender.name, mix, rate].append(outcome)
                     if outcome.percentile(0.99) > report.deadline_ms or outcome.rate < KEPT_UP * rate:
-                        break
+                        saturated.add(contender.name)
+                order.rotate()
 
-    def _check(self, contender: Contender, port: int) -> None:
-        """
-        Raises:
-            DifferentScoresError: its scores are not those of the model.
-        """
-        for ask, right_NK in zip(self._samples, self._right, strict=True):
-            found_NK = contender.scores(ask_once(port, contender.request(ask)), ask)
-            difference = _difference(found_NK, right_NK)
-            if not difference <= TOLERANCE:  # also refuses NaN
-                raise DifferentScoresError(
-                    f"{contender.name}, {len(ask.candidates_N)} candidates: scores differ by {difference:.2e} from the "
-                    f"model's, allowed {TOLERANCE:.0e}; is the checkpoint that of the release?"
-                )
+    def _measure(self, contender: Contender, mix: str, load: Load) -> Outcome:
+        outcome = apply_load(load, self._servers[contender.name], self._requests[contender.name, mix])
+        errors = f", {outcome.errors} ERRORS: {outcome.first_error}" if outcome.errors else ""
+        _say(
+            f"    {contender.name:18} {outcome.rate:7.1f} requests/s, p50 {outcome.percentile(0.5):7.1f} ms, "
+            f"p99 {outcome.percentile(0.99):7.1f} ms, {outcome.core_ms:6.2f} ms of the core a request{errors}"
+        )
+        return outcome
+
+    def ask(self, name: str, ask: Ask) -> NDArray[np.float32]:
+        """What a contender that was started answers: scores [N, K]."""
+        (contender,) = (c for c in self.contenders if c.name == name)
+        return contender.scores(ask_once(self._servers[name].port, contender.request(ask)), ask)
+
+
+def check_scores(
+    name: str, asks: Sequence[Ask], found: Sequence[NDArray[np.float32]], right: Sequence[NDArray[np.float32]]
+) -> None:
+    """
+    Raises:
+        DifferentScoresError: what a contender has found, scores [N, K] of each request, is not right.
+    """
+    for ask, found_NK, right_NK in zip(asks, found, right, strict=True):
+        difference = float(np.abs(found_NK - right_NK).max()) if found_NK.shape == right_NK.shape else float("inf")
+        if not difference <= TOLERANCE:  # also refuses NaN
+            raise DifferentScoresError(
+                f"{name}, {len(ask.candidates_N)} candidates: scores differ by {difference:.2e} from the model's, "
+                f"allowed {TOLERANCE:.0e}; is the checkpoint that of the release?"
+            )
 
 
 def ask_once(port: int, request: bytes) -> Answer:
@@ -183,20 +220,6 @@ def ask_once(port: int, request: bytes) -> Answer:
     if response.status != 200:
         raise LoadError(f"HTTP {response.status}: {body[:200].decode(errors='replace')}")
     return Answer({name.lower(): value for name, value in response.getheaders()}, body)
-
-
-def _difference(found_NK: NDArray[np.float32], right_NK: NDArray[np.float32]) -> float:
-    if found_NK.shape != right_NK.shape:
-        return float("inf")
-    return float(np.abs(found_NK - right_NK).max())
-
-
-def _tell(what: str, outcome: Outcome) -> None:
-    errors = f", {outcome.errors} ERRORS: {outcome.first_error}" if outcome.errors else ""
-    _say(
-        f"    {what}: {outcome.rate:.1f} requests/s, p50 {outcome.percentile(0.5):.1f} ms, "
-        f"p99 {outcome.percentile(0.99):.1f} ms, generator busy {outcome.busy:.0%}{errors}"
-    )
 
 
 def _say(text: str) -> None:

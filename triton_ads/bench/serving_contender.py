@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from triton_ads.client.request import DATATYPES, rank_inputs
 from triton_ads.manifest import Manifest
 from triton_ads.server import TritonServer
 from triton_ads.server.ports import HOST, choose_ports
+from triton_ads.server.watchdog import WatchdogLimits
 from triton_ads.serving.release import RELEASE_LINK
 
 # N candidates, K labels
@@ -36,9 +37,11 @@ OURS, NAIVE, UNMIXED, FASTAPI = "ours", "naive on Triton", "unmixed on Triton", 
 _FAR_US = 4_000_000_000_000_000  # a deadline in the year 2096: what is measured is time, so nobody gives up before
 _START_S = 60.0
 _APP = "triton_ads.bench.serving_peers.fastapi_app"
-#: Environment of the FastAPI peer: glibc keeps freed memory. Else the kernel maps each large activation anew and zeroes
-#: its pages, which doubles the time of the eager model on the MovieLens recipe.
+#: Environment of every contender: glibc keeps freed memory. Else the kernel maps each large array anew and zeroes its
+#: pages, which on the MovieLens recipe doubles the time of the eager model and costs the naive one a tenth.
 _ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
+#: Its question would be a request more, and under a load beyond the server's capacity it would restart the server.
+_NO_CANARY = WatchdogLimits(canary_period_s=86_400)
 
 
 class PeerStartError(RuntimeError):
@@ -149,8 +152,22 @@ def fastapi(release: Path, checkpoint: Path, tier: str) -> Contender:
 
 
 @contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@contextmanager
 def _triton(repository: Path) -> Iterator[Running]:
-    with TritonServer(repository) as server:
+    server = TritonServer(repository, limits=_NO_CANARY)
+    with ExitStack() as stack:
+        with _environment(_ALLOCATOR):
+            stack.enter_context(server)
         yield Running(int(server.http_url.rpartition(":")[2]), server.process.members()[0].session)
 
 

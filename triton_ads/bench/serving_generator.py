@@ -14,7 +14,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from triton_ads.bench.serving_load import CONNECTIONS, ROUNDS, WARM_UP_S, Load, 
 from triton_ads.server.ports import HOST
 
 _now = time.perf_counter
+_GREETING = f"GET /v2/health/live HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()  # whatever the answer is
 
 
 class Connection(asyncio.Protocol):
@@ -88,27 +88,28 @@ class Generator:
         self._idle: list[Connection] = []
         self._times: list[tuple[float, float, bool]] = []  # asked, answered, whether well
         self._first_error = ""
-        self._stopping = False
+        self._sending = False  # each answer is followed by another request
 
     async def run(self, port: int) -> Outcome:
         loop = asyncio.get_running_loop()
         self._lost: asyncio.Future[None] = loop.create_future()
         count = int(self._load.size) if self._load.kind == "closed" else CONNECTIONS
+        connections = []
         for _ in range(count):
             _, connection = await loop.create_connection(lambda: Connection(self._answered, self._lost), HOST, port)
-            self._idle.append(connection)
-        connections = list(self._idle)
+            connections.append(connection)
+            # Some servers accept one connection a round of their loop, and would starve the last ones for seconds.
+            self._asked[connection] = _now()
+            connection.send(_GREETING)
+            await self._drain()
+        self._times.clear()
+        self._first_error = ""
         gc.disable()
-        measured = asyncio.ensure_future(self._closed() if self._load.kind == "closed" else self._open())
-        both: list[asyncio.Future[Any]] = [measured, self._lost]
-        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        if self._lost.done():
-            measured.cancel()
-            self._lost.result()
+        outcome = await (self._closed() if self._load.kind == "closed" else self._open())
         self._lost.cancel()
         for connection in connections:
             connection.close()
-        return measured.result()
+        return outcome
 
     async def _closed(self) -> Outcome:
         """The window begins after as many answers as there are clients: until then queues are shorter than later.
@@ -117,6 +118,7 @@ class Generator:
         with an answer: else what a part of a lump's time is taken for depends on chance.
         """
         clients, begin = len(self._idle), _now()
+        self._sending = True
         while self._idle:
             self._send(self._idle.pop(), _now())
         await self._until(lambda: len(self._times) >= clients and _now() >= begin + WARM_UP_S)
@@ -124,7 +126,7 @@ class Generator:
         enough = before + ROUNDS * clients
         await self._until(lambda: len(self._times) >= enough and _now() >= moment + self._load.seconds)
         busy = (time.process_time() - used) / (_now() - moment)
-        self._stopping = True
+        self._sending = False
         window = self._times[before:]
         await self._drain()
         return self._outcome(window, window, window[-1][1] - self._times[before - 1][1], busy)
@@ -176,7 +178,7 @@ class Generator:
         self._times.append((self._asked.pop(connection), _now(), status == 200))
         if status != 200 and not self._first_error:
             self._first_error = f"HTTP {status}: {body[:200].decode(errors='replace')}"
-        if self._load.kind == "closed" and not self._stopping:
+        if self._sending:
             self._send(connection, _now())
         elif self._waiting:
             self._send(connection, self._waiting.popleft())
@@ -188,7 +190,9 @@ class Generator:
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         while not condition():
-            await asyncio.sleep(0.005)
+            if self._lost.done():
+                self._lost.result()  # raises
+            await asyncio.sleep(0.002)
 
 
 def main() -> None:

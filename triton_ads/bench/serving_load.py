@@ -135,8 +135,6 @@ def apply_load(load: Load, server: Running, requests: Path) -> Outcome:
     before = server.cpu_s()
     done = subprocess.run(command, capture_output=True, text=True, timeout=load.seconds + _PATIENCE_S, check=False)
     if done.returncode:
-        raise RuntimeError(
-            f"the load generator failed: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}"
-        )
+        raise LoadError(f"the load generator failed: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}")
     outcome = Outcome.from_json(done.stdout)
     return replace(outcome, core_ms=(server.cpu_s() - before) * 1e3 / max(1, outcome.served))
