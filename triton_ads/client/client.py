@@ -34,6 +34,7 @@ class RankClient:
     Args:
         url: host:port of the server; by default where `triton-ads serve` listens.
         protocol: "grpc", or "http" for where gRPC cannot pass.
+        model: the ensemble to ask: `rank`, or `PREFIX_rank` of a recipe with a prefix.
         timeout_s: longest wait for an answer, at most a day.
         pool: gRPC channels that calls are spread over. HTTP takes as many connections as there are calls at once.
         retries: how often to ask again when nobody answers; each wait is twice the last, starting at 50 ms. Only a
@@ -49,6 +50,7 @@ class RankClient:
         url: str | None = None,
         protocol: Protocol = "grpc",
         *,
+        model: str = "rank",
         timeout_s: float = 5.0,
         pool: int = 1,
         retries: int = 0,
@@ -62,6 +64,7 @@ class RankClient:
                 f"0 < timeout_s <= {LONGEST_S}, pool >= 1, retries >= 0: found {timeout_s}, {pool}, {retries}"
             )
         self.url = DEFAULT_URLS[protocol] if url is None else check_address(url)
+        self.model = model
         self.timeout_s = timeout_s
         self.retries = retries
         self.labels = tuple(labels)
@@ -130,7 +133,7 @@ class RankClient:
         )
         for attempt in range(self.retries + 1):
             try:
-                outputs = self.transport.infer("rank", inputs, end - time.monotonic())
+                outputs = self.transport.infer(self.model, inputs, end - time.monotonic())
             except ServerUnavailableError:
                 pause_s = _BACKOFF_S * 2**attempt
                 if attempt == self.retries or time.monotonic() + pause_s >= end:

@@ -5,6 +5,7 @@ source files, versions of packages. The line of a stage that runs says why.
 
   triton-ads build                                   the recipe build/recipes/movielens.yaml into var/
   triton-ads build --recipe my.yaml --var /data/ads  another recipe, another place
+  triton-ads build --recipe b.yaml                   a second recipe, served beside it: see `serving.prefix`
   triton-ads build --from export                     redo export and everything after it
   triton-ads build --only train --force              redo training alone
 
@@ -38,6 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
+    from triton_ads.export.repository import served_recipes
     from triton_ads.inspection.summary import summary
     from triton_ads.pipeline.build import build
     from triton_ads.pipeline.runner import Selection
@@ -45,5 +47,7 @@ def run(args: argparse.Namespace) -> int:
     layout = build(args.recipe, args.var, Selection(force=args.force, start=args.start, only=args.only))
     if args.only is None:
         Console().print(summary(layout))
-        print(f"Repository: {layout.repository}\nServe it:   triton-ads serve --repository {layout.repository}")
+        served = ", ".join(f"{name} as {model}" for model, name in served_recipes(layout.repository).items())
+        print(f"Repository: {layout.repository}, serves {served}")
+        print(f"Serve it:   triton-ads serve --repository {layout.repository}")
     return 0

@@ -27,6 +27,7 @@ from triton_ads.features.ids import MISSING, raw_id
 from triton_ads.inspection.titles import load_titles
 from triton_ads.manifest import Manifest, ManifestError
 from triton_ads.recipe import Recipe
+from triton_ads.recipe.names import ENSEMBLE, chain_of, ensembles
 from triton_ads.serving.release import RELEASE_LINK
 from triton_ads.serving.store import ItemStore
 
@@ -41,13 +42,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--deadline-ms", type=float, help="time allowed; by default the server's")
     parser.add_argument("--protocol", choices=("grpc", "http"), default="grpc")
     parser.add_argument("--url", help="host:port (127.0.0.1:8001 for gRPC, 127.0.0.1:8000 for HTTP)")
+    parser.add_argument("--model", metavar="NAME", help="PREFIX_rank of a recipe with a prefix (the only one, or rank)")
     parser.add_argument("--repository", type=Path, default=REPOSITORY, help="that is being served (%(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     try:
-        folder = current_release(args.repository)
+        model = ensemble(args.repository, args.model)
+        folder = current_release(args.repository, model)
         recipe = Manifest.load(folder, verify_files=False).recipe
         known = ItemStore(folder / "store" / "items", recipe).ids
         titles = load_titles(folder)
@@ -57,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         candidates = np.random.default_rng(args.seed).choice(known, count, replace=False)
         user_id = _raw(args.user)
         ids, dense = context_values(recipe, args.context)
-        with RankClient(args.url, args.protocol, labels=recipe.labels) as client:
+        with RankClient(args.url, args.protocol, model=model, labels=recipe.labels) as client:
             client.rank([])  # opens the connection, whose time is not the ranking's
             began = time.perf_counter()
             ranking = client.rank(
@@ -84,15 +87,34 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def current_release(repository: Path) -> Path:
-    """The release behind the newest version of any model of a repository.
+def ensemble(repository: Path, asked: str | None = None) -> str:
+    """The ensemble of a repository to ask; where `asked` names none, the only one, or `rank`.
+
+    Raises:
+        ManifestError: there is no such ensemble, or several and none is called `rank`.
+    """
+    served = ensembles([path.name for path in repository.glob("*") if path.is_dir()])
+    if not served:
+        raise ManifestError(f"{repository}: no model repository with a release; make one with: triton-ads build")
+    if asked is None and len(served) > 1 and ENSEMBLE not in served:
+        raise ManifestError(f"{repository}: several ensembles found, name one with --model: {', '.join(served)}")
+    chosen = asked or (ENSEMBLE if ENSEMBLE in served else served[0])
+    if chosen not in served:
+        raise ManifestError(f"{repository}: no ensemble {asked!r} found; allowed: {', '.join(served)}")
+    return chosen
+
+
+def current_release(repository: Path, model: str | None = None) -> Path:
+    """The release behind the newest version of any model of an ensemble, chosen as `ensemble` does.
 
     Raises:
         ManifestError: the repository holds none.
     """
-    links = [p for p in repository.glob(f"*/*/{RELEASE_LINK}") if p.parent.name.isdigit() and p.is_dir()]
+    chain = chain_of(ensemble(repository, model))
+    found = (p for name in chain for p in (repository / name).glob(f"*/{RELEASE_LINK}"))
+    links = [p for p in found if p.parent.name.isdigit() and p.is_dir()]
     if not links:
-        raise ManifestError(f"{repository}: no model repository with a release; make one with: triton-ads build")
+        raise ManifestError(f"{repository}: no release behind {', '.join(chain)}; make one with: triton-ads build")
     return max(links, key=lambda p: int(p.parent.name)).resolve()
 
 

@@ -17,6 +17,7 @@ from types import FrameType
 
 from triton_ads.client.request import json_body, rank_inputs
 from triton_ads.commands.options import MAX_PORT, whole
+from triton_ads.recipe.names import ensembles
 from triton_ads.server import PortTakenError, ServerInstallError, ServerStartError, TritonServer
 
 REPOSITORY = Path("var/repository")
@@ -34,6 +35,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
             metavar="PORT",
             help="0: any free (%(default)s)",
         )
+    parser.add_argument(
+        "--not-strict", dest="strict", action="store_false", help="serve what can be loaded, even where a model cannot"
+    )
     parser.add_argument("--verbose", action="store_true", help="show all of Triton's log, and what models print")
 
 
@@ -59,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
         grpc_port=args.grpc_port,
         metrics_port=args.metrics_port,
         health_port=args.health_port,
+        strict=args.strict,
         # One folder for each server that may run here at once.
         folder=args.repository.resolve().parent / "server" / str(args.http_port),
     )
@@ -84,12 +89,16 @@ def _introduce(server: TritonServer, repository: Path) -> None:
     print(f"  metrics  {server.metrics_url}")
     print(f"  health   {server.health_url}/ready  /live  /status")
     print(f"  log      {_shown(server.log_path)}")
-    if "rank" in server.models:
+    for model, reason in server.process.failures.items():
+        print(f"not served: {model}: {reason}", file=sys.stderr)
+    asked = ensembles(server.models)
+    if asked:
         request = _shown(server.log_path.with_name("request.json"))
         request.write_text(json_body(rank_inputs([1, 2, 3], user_id=42)))
         print("ask it, from another terminal:")
-        print(f"  {_rank_command(server, repository)}")
-        print(f"  curl -s http://{server.http_url}/v2/models/rank/infer -d @{request}")
+    for model in asked:
+        print(f"  {_rank_command(server, repository)}{f' --model {model}' if len(asked) > 1 else ''}")
+        print(f"  curl -s http://{server.http_url}/v2/models/{model}/infer -d @{request}")
     print("Ctrl-C stops it", flush=True)
 
 

@@ -1,5 +1,7 @@
 """The Triton configurations of a recipe: three Python models and the ensemble `rank` that chains them.
 
+Their names carry the recipe's prefix (triton_ads/recipe/names.py).
+
 The tensors are those of docs/wire.md, and tests/test_wire.py holds the two together. Every input of a request has
 Triton's batch as its first dimension, which is always 1: Triton asks for the same batch on every input, and a request
 is one user with many candidates. Candidates lie on an axis of their own, free in length, so `allow_ragged_batch` must
@@ -13,9 +15,7 @@ from google.protobuf import text_format
 from tritonclient.grpc import model_config_pb2 as pb
 
 from triton_ads.recipe import Recipe
-
-ROUTER, ENCODER, SCORER, ENSEMBLE = "router", "user_encoder", "item_scorer", "rank"
-MODELS = (ROUTER, ENCODER, SCORER)
+from triton_ads.recipe.names import ENCODER, ENSEMBLE, MODELS, ROUTER, SCORER, prefixed
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Wire:
 
 
 def wire(recipe: Recipe) -> dict[str, Wire]:
-    """Inputs and outputs of the three models and the ensemble, by model name."""
+    """Inputs and outputs of the three models and the ensemble, by name without prefix."""
     label_count = len(recipe.labels)
     client = {
         "user_id": Tensor("user_id", "INT64", (1,)),
@@ -82,10 +82,10 @@ def _fixed(name: str, dtype: str, length: int) -> Tensor:
 
 
 def render_configs(recipe: Recipe) -> dict[str, str]:
-    """The text of every config.pbtxt, by model name. Equal recipes give equal text."""
+    """The text of every config.pbtxt, by the model's name with the recipe's prefix. Equal recipes give equal text."""
     wires = wire(recipe)
-    configs = {name: _model(name, wires[name], recipe) for name in MODELS}
-    configs[ENSEMBLE] = _ensemble(wires, recipe)
+    rendered = [*(_model(name, wires[name], recipe) for name in MODELS), _ensemble(wires, recipe)]
+    configs = {config.name: config for config in rendered}
     head = f"# Rendered from the recipe `{recipe.name}` by triton_ads/export/configs.py. Change the recipe, not this.\n"
     return {name: head + text_format.MessageToString(config) for name, config in configs.items()}
 
@@ -93,7 +93,7 @@ def render_configs(recipe: Recipe) -> dict[str, str]:
 def _model(name: str, tensors: Wire, recipe: Recipe) -> pb.ModelConfig:
     serving = recipe.serving
     return pb.ModelConfig(
-        name=name,
+        name=prefixed(name, serving.prefix),
         backend="python",
         max_batch_size=serving.max_batch_requests,
         input=[_input(t, ragged=True) for t in tensors.inputs],
@@ -106,7 +106,7 @@ def _model(name: str, tensors: Wire, recipe: Recipe) -> pb.ModelConfig:
 def _ensemble(wires: dict[str, Wire], recipe: Recipe) -> pb.ModelConfig:
     steps = [
         pb.ModelEnsembling.Step(
-            model_name=name,
+            model_name=prefixed(name, recipe.serving.prefix),
             model_version=-1,
             input_map={t.name: t.name for t in wires[name].inputs},
             output_map={t.name: t.name for t in wires[name].outputs},
@@ -114,7 +114,7 @@ def _ensemble(wires: dict[str, Wire], recipe: Recipe) -> pb.ModelConfig:
         for name in MODELS
     ]
     return pb.ModelConfig(
-        name=ENSEMBLE,
+        name=prefixed(ENSEMBLE, recipe.serving.prefix),
         platform="ensemble",
         max_batch_size=recipe.serving.max_batch_requests,
         input=[_input(t, ragged=False) for t in wires[ENSEMBLE].inputs],

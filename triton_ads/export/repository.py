@@ -1,10 +1,11 @@
-"""A Triton model repository for a release.
+"""A Triton model repository for releases, one of each recipe.
 
     REPOSITORY/
         router/        config.pbtxt  1/model.py  1/release -> the release's folder
         user_encoder/  the same
         item_scorer/   the same
         rank/          config.pbtxt  1/.gitkeep      the ensemble; Triton wants a version folder
+        mine_router/ ...                             those of a recipe whose `serving.prefix` is mine
 
 A version folder names its release by a relative symbolic link, so a config holds no path, a repository and its
 releases can be moved or mounted together, and publishing another release is one more version folder.
@@ -14,11 +15,14 @@ build/recipes/movielens.yaml.
 """
 
 import os
+import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
-from triton_ads.export.configs import ENCODER, ENSEMBLE, MODELS, ROUTER, SCORER, render_configs
+from triton_ads.export.configs import render_configs
 from triton_ads.manifest import Manifest
 from triton_ads.recipe import Recipe, load_recipe
+from triton_ads.recipe.names import ENCODER, ENSEMBLE, MODELS, ROUTER, SCORER, chain_of, ensembles, prefixed
 
 RELEASE_LINK = "release"
 DEFAULT_RECIPE = Path("build/recipes/movielens.yaml")
@@ -42,25 +46,65 @@ def render_model(name: str) -> str:
 
 def render_repository(recipe: Recipe) -> dict[str, str]:
     """Every text file of a repository of version 1, by its path inside."""
+    prefix = recipe.serving.prefix
     files = {f"{name}/config.pbtxt": text for name, text in render_configs(recipe).items()}
-    files |= {f"{name}/1/model.py": render_model(name) for name in MODELS}
-    files[f"{ENSEMBLE}/1/.gitkeep"] = ""
+    files |= {f"{prefixed(name, prefix)}/1/model.py": render_model(name) for name in MODELS}
+    files[f"{prefixed(ENSEMBLE, prefix)}/1/.gitkeep"] = ""
     return files
 
 
-def write_repository(release: Path, repository: Path) -> None:
-    """Render the repository that serves `release` as version 1 into `repository` (made if missing).
+def folders(recipe: Recipe, repository: Path) -> list[Path]:
+    """The folders of the recipe's models: the ensemble's, and those of the models that it chains."""
+    return [repository / prefixed(name, recipe.serving.prefix) for name in (ENSEMBLE, *MODELS)]
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """Models that a recipe's took the place of."""
+
+    recipe: str
+    ensemble: str
+
+
+def write_repository(release: Path, repository: Path) -> list[Replaced]:
+    """Render the models that serve `release`, as version 1, into `repository` (made if missing).
+
+    Models of other recipes are left as they are; those that this recipe had under another prefix are removed, for a
+    recipe is served once.
+
+    Returns:
+        The models that are served no longer: of another recipe with the same prefix, or of an earlier prefix.
 
     Raises:
         ManifestError: `release` is no valid release.
     """
-    manifest = Manifest.load(release)
-    _write(render_repository(manifest.recipe), repository)
-    for name in MODELS:
+    recipe = Manifest.load(release).recipe
+    ensemble = prefixed(ENSEMBLE, recipe.serving.prefix)
+    replaced = []
+    for other, name in served_recipes(repository).items():
+        if other == ensemble and name != recipe.name:
+            replaced.append(Replaced(name, other))
+        elif other != ensemble and name == recipe.name:
+            replaced.append(Replaced(name, other))
+            for model in (other, *chain_of(other)):
+                shutil.rmtree(repository / model)
+    _write(render_repository(recipe), repository)
+    for name in chain_of(ensemble):
         link = repository / name / "1" / RELEASE_LINK
         link.unlink(missing_ok=True)
         # Both ends resolved: a relative link is read from the folder in which it really lies.
         link.symlink_to(os.path.relpath(release.resolve(), link.parent.resolve()), target_is_directory=True)
+    return replaced
+
+
+def served_recipes(repository: Path) -> dict[str, str]:
+    """The recipe behind every ensemble of a repository: a release's folder is called RECIPE-ID."""
+    found = {}
+    for ensemble in ensembles([path.name for path in repository.glob("*") if path.is_dir()]):
+        links = sorted((repository / chain_of(ensemble)[0]).glob(f"*/{RELEASE_LINK}"))
+        if links:
+            found[ensemble] = links[-1].readlink().name.rpartition("-")[0]
+    return found
 
 
 def _write(files: dict[str, str], folder: Path) -> None:

@@ -1,24 +1,49 @@
-"""The canary: a question that goes through every model of the chain, asked by the watchdog."""
+"""The canary: a question that goes through every model of every chain, asked by the watchdog."""
 
-from triton_ads.client import RankClient
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+
+from triton_ads.client import RankClient, RankError
+from triton_ads.recipe.names import ensembles
 
 #: An id that no user and no ad has; the server counts it as out of vocabulary.
 _NOBODY = -(2**62)
 
 
 class RankCanary:
-    """Asks the model `rank` to score one unknown ad for an unknown user."""
+    """Asks every ensemble that ranks to score one unknown ad for an unknown user.
 
-    model = "rank"
+    Args:
+        http_url: host:port.
+        models: the models that are served, asked for each time: a server that was started again may serve others.
+    """
 
-    def __init__(self, http_url: str) -> None:
-        self.http_url = http_url
+    def __init__(self, http_url: str, models: Callable[[], Collection[str]]) -> None:
+        self.http_url, self.models = http_url, models
 
     def __call__(self, timeout_s: float) -> None:
         """
         Raises:
-            RankError: no answer, an error, or not in time.
+            RankError: no answer, an error, or not in time; the message names the ensembles where there are several.
         """
-        # A connection of its own each time: what is tested is whether a new client would be answered.
-        with RankClient(self.http_url, "http", timeout_s=timeout_s) as client:
-            client.rank([_NOBODY], user_id=_NOBODY, deadline_ms=timeout_s * 1000)
+        asked = ensembles(self.models())
+        if not asked:
+            return
+        # At once, so that one that hangs takes no time from the others.
+        with ThreadPoolExecutor(len(asked)) as pool:
+            found = list(pool.map(lambda ensemble: self._ask(ensemble, timeout_s), asked))
+        problems = {ensemble: error for ensemble, error in zip(asked, found, strict=True) if error is not None}
+        if problems:
+            several = len(asked) > 1
+            raise RankError(
+                "; ".join(f"{name}: {error}" if several else str(error) for name, error in problems.items())
+            )
+
+    def _ask(self, ensemble: str, timeout_s: float) -> RankError | None:
+        try:
+            # A connection of its own each time: what is tested is whether a new client would be answered.
+            with RankClient(self.http_url, "http", model=ensemble, timeout_s=timeout_s) as client:
+                client.rank([_NOBODY], user_id=_NOBODY, deadline_ms=timeout_s * 1000)
+        except RankError as error:
+            return error
+        return None
