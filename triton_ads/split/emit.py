@@ -18,7 +18,7 @@ import torch
 from torch import fx
 
 from triton_ads.split.errors import SplitError, source_line
-from triton_ads.split.values import Blocks, Joined, Row, Shape, Side, Size, Static, Tensorial, resized
+from triton_ads.split.values import Blocks, Chosen, Joined, Row, Shape, Side, Size, Static, Tensorial, resized
 
 aten = torch.ops.aten
 
@@ -185,10 +185,14 @@ class Emitter:
         size = sum(int(part.shape[axis]) for part in parts)
         first = parts[0]
         shape = resized(first.shape, axis, size)
+        made: Joined | Chosen = Joined(axis, tuple(parts))
+        chosen = [part.made for part in parts if isinstance(part.made, Chosen)]
+        if len(chosen) == len(parts) and len({choice.base.node for choice in chosen}) == 1:
+            made = Chosen(chosen[0].base, tuple(place for choice in chosen for place in choice.at))
         if (whole := self._neighbours(parts, axis, shape)) is not None:
-            return whole
+            return replace(whole, made=made)
         whole = self.emit(first.side, aten.cat.default, list(parts), axis, shape=shape, dtype=first.dtype)
-        return replace(whole, made=Joined(axis, tuple(parts)))
+        return replace(whole, made=made)
 
     def _neighbours(self, parts: Sequence[Row], axis: int, shape: Shape) -> Row | None:
         """The one slice that slices of one value make, where each begins at the end of the one before."""

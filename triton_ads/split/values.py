@@ -36,7 +36,7 @@ class Row:
     node: fx.Node
     shape: Shape
     dtype: torch.dtype
-    made: "Terms | Product | Joined | Grid | None" = None
+    made: "Terms | Product | Joined | Grid | Chosen | None" = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +93,14 @@ class Grid:
 
     left: "Row | Blocks"
     right: "Row | Blocks"
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """Elements of the last axis of `base`."""
+
+    base: Row
+    at: tuple[int, ...]
 
 
 Tensorial = Static | Row | Blocks

@@ -31,7 +31,7 @@ class CrossNetwork(nn.Module):
 class DLRM(nn.Module):
     """user_ids [M, 16], user_dense [M, 13], item_ids [M, 8] -> probability [M, 1]."""
 
-    def __init__(self, embedding: int = 16, layers: int = 2) -> None:
+    def __init__(self, embedding: int = 32, layers: int = 2) -> None:
         super().__init__()
         vectors = 1 + USER_FIELDS + ITEM_FIELDS
         self.user = nn.Embedding(VOCABULARY, embedding)

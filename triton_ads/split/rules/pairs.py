@@ -4,6 +4,7 @@ DLRM takes the dot products of all pairs of vectors, `(x x')[:, rows, columns]`.
 item, u (u - 1) / 2 of them are computed once per user, and so is their share of the layer that reads them.
 """
 
+from dataclasses import replace
 from itertools import accumulate, groupby
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch import fx
 from triton_ads.split.emit import Emitter
 from triton_ads.split.rules import products
 from triton_ads.split.rules.pointwise import narrow
-from triton_ads.split.values import Blocks, Grid, Row, Static
+from triton_ads.split.values import Blocks, Chosen, Grid, Row, Static
 
 aten = torch.ops.aten
 
@@ -37,8 +38,11 @@ def index(emit: Emitter, node: fx.Node, x: Any, indices: Any) -> Row | Blocks | 
         return None
     parts, taken = [], dict.fromkeys(chosen, 0)
     for cell, run in groupby(owners):
+        whole = chosen[cell]
         low, high = taken[cell], taken[cell] + len(list(run))
-        parts.append(narrow(emit, chosen[cell], 1, low, high))  # type: ignore[arg-type]
+        part = narrow(emit, whole, 1, low, high)  # type: ignore[arg-type]
+        assert whole is not None and isinstance(whole.made, Chosen)
+        parts.append(replace(part, made=Chosen(whole.made.base, whole.made.at[low:high])))
         taken[cell] = high
     return emit.blocks(1, parts)
 
@@ -73,9 +77,18 @@ class _Cells:
         rows = self.emit.emit(
             product.side, aten.reshape.default, product, list(flat), shape=flat, dtype=product.dtype
         )
-        at = Static(torch.tensor([(row - top) * width + column - first for row, column in places]))
+        at = [(row - top) * width + column - first for row, column in places]
         shape = (product.shape[0], len(places))
-        return self.emit.emit(product.side, aten.index_select.default, rows, 1, at, shape=shape, dtype=product.dtype)
+        chosen = self.emit.emit(
+            product.side,
+            aten.index_select.default,
+            rows,
+            1,
+            Static(torch.tensor(at)),
+            shape=shape,
+            dtype=product.dtype,
+        )
+        return replace(chosen, made=Chosen(rows, tuple(at)))
 
 
 def _parts(value: Row | Blocks) -> tuple[Row, ...]:

@@ -16,19 +16,26 @@ import torch
 
 from triton_ads.split.emit import Emitter
 from triton_ads.split.rules import pointwise
-from triton_ads.split.values import Blocks, Joined, Row, Shape, Side, Static, Terms, resized
+from triton_ads.split.values import Blocks, Chosen, Joined, Row, Shape, Side, Static, Terms, resized
 
 aten = torch.ops.aten
+
+#: Choosing an element costs about as much as one more input feature of a layer of some hundred outputs (measured).
+_CHOICE = 1
 
 
 @dataclass(frozen=True)
 class _Ingredient:
-    """`factor * row`, at the features [start, start + size) of the whole; a `row` of one feature broadcasts."""
+    """`factor * row`, at the features [start, start + size) of the whole; a `row` of one feature broadcasts.
+
+    With `at`, the features of the whole are these of the row.
+    """
 
     row: Row
     start: int
     size: int
     factor: float
+    at: tuple[int, ...] = ()
 
 
 def linear(emit: Emitter, x: Row | Blocks, weight: torch.Tensor, bias: Any) -> Row | Blocks:
@@ -81,6 +88,8 @@ def _inside(emit: Emitter, outer: _Ingredient) -> list[_Ingredient]:
         for term, factor in made.terms:
             found += _inside(emit, _Ingredient(term, outer.start, outer.size, outer.factor * factor))
         return found
+    if isinstance(made, Chosen):  # weights of zero are cheaper than choosing
+        return [_Ingredient(made.base, outer.start, outer.size, outer.factor, made.at)]
     base = emit.unstretched(row)
     if base is row:
         return [outer]
@@ -90,7 +99,8 @@ def _inside(emit: Emitter, outer: _Ingredient) -> list[_Ingredient]:
 def _work(found: list[_Ingredient]) -> int:
     """Multiply-adds per candidate and output feature."""
     items = {i.row.node: i.row for i in found if i.row.side == "item"}
-    return sum(math.prod(size for size in row.shape if isinstance(size, int)) for row in items.values())
+    work = sum(math.prod(size for size in row.shape if isinstance(size, int)) for row in items.values())
+    return work + sum(_CHOICE * len(i.row.made.at) for i in found if isinstance(i.row.made, Chosen))
 
 
 def _weights(found: list[_Ingredient], weight: torch.Tensor) -> dict[Any, torch.Tensor]:
@@ -98,7 +108,10 @@ def _weights(found: list[_Ingredient], weight: torch.Tensor) -> dict[Any, torch.
     weights: dict[Any, torch.Tensor] = {}
     for i in found:
         columns = weight.narrow(1, i.start, i.size)
-        if i.row.shape[-1] != i.size:
+        if i.at:
+            width = int(i.row.shape[-1])
+            columns = weight.new_zeros(len(weight), width).index_add_(1, torch.tensor(i.at), columns)
+        elif i.row.shape[-1] != i.size:
             columns = columns.sum(1, keepdim=True)
         columns = columns if i.factor == 1 else columns * i.factor
         weights[i.row.node] = weights[i.row.node] + columns if i.row.node in weights else columns
