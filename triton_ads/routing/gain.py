@@ -1,12 +1,13 @@
 """The router's model: the gain of the high tier on a request, in nats of log-loss per candidate.
 
-    gain(x) = w2 . relu(W1 (x - mean) / std + b1) + b2
+    gain(x) = w . (x - mean) / std + b
 
-Trained by `triton_ads.training.gain`, written as JSON: a few thousand numbers that a person can read, the same bytes
-from the same training.
+Linear, because a single gain is nearly all noise and little more can be learned from it; what interacts is among the
+features. Trained by `triton_ads.training.gain`, written as JSON that a person can read: the weight of a feature is
+what one standard deviation of it adds to the gain.
 """
 
-# Legend: M requests, X features, N hidden units.
+# Legend: M requests, X features.
 
 from pathlib import Path
 from typing import Literal, Self
@@ -29,36 +30,31 @@ class GainParameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     version: Literal[1] = 1
+    bias: float
     features: tuple[str, ...]  # names of the X columns, as of JourneyFeatures
     mean: tuple[float, ...]  # [X]
     std: tuple[float, ...]  # [X], positive
-    hidden_weight: tuple[tuple[float, ...], ...]  # W1 [X, N]
-    hidden_bias: tuple[float, ...]  # [N]
-    weight: tuple[float, ...]  # w2 [N]
-    bias: float
+    weight: tuple[float, ...]  # [X]
 
     @model_validator(mode="after")
-    def _shapes_agree(self) -> Self:
-        x, n = len(self.features), len(self.hidden_bias)
-        found = [len(self.mean), len(self.std), len(self.hidden_weight)]
-        if found != [x] * 3 or len(self.weight) != n or {len(row) for row in self.hidden_weight} - {n}:
-            raise ValueError(f"{x} features and {n} hidden units do not fit mean, std, hidden_weight {found}, weight")
+    def _lengths_agree(self) -> Self:
+        found = {name: len(getattr(self, name)) for name in ("features", "mean", "std", "weight")}
+        if len(set(found.values())) != 1:
+            raise ValueError(f"lengths must agree, found {found}")
         if not all(std > 0 for std in self.std):
             raise ValueError("std must be positive")
         return self
 
 
 class GainModel:
-    """Predicts gains; about 20 microseconds for one request."""
+    """Predicts gains: one product a request."""
 
     def __init__(self, parameters: GainParameters) -> None:
         self.features = parameters.features
-        scale_X1 = 1 / np.array(parameters.std)[:, None]
-        weight_XN = np.array(parameters.hidden_weight).reshape(len(self.features), -1) * scale_X1
-        # Standardisation is part of the first layer.
-        self._weight_XN = weight_XN.astype(np.float32)
-        self._bias_N = (np.array(parameters.hidden_bias) - np.array(parameters.mean) @ weight_XN).astype(np.float32)
-        self._out_N, self._out = np.array(parameters.weight, np.float32), np.float32(parameters.bias)
+        # Standardisation is part of the weights.
+        weight_X = np.array(parameters.weight) / np.array(parameters.std)
+        self._weight_X = weight_X.astype(np.float32)
+        self._bias = np.float32(parameters.bias - np.array(parameters.mean) @ weight_X)
 
     @classmethod
     def load(cls, path: Path, features: list[str]) -> Self:
@@ -73,7 +69,8 @@ class GainModel:
             raise GainError(f"{path}: {error.strerror or error}") from None
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            raise GainError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+            place = ".".join(map(str, first["loc"]))
+            raise GainError(f"{path}: {place}{': ' if place else ''}{first['msg']}") from None
         if list(parameters.features) != features:
             differ = sorted(set(parameters.features) ^ set(features))[:3] or ["their order"]
             raise GainError(
@@ -84,5 +81,4 @@ class GainModel:
 
     def __call__(self, features_MX: NDArray[np.float32]) -> NDArray[np.float32]:
         """float32 [M]."""
-        hidden_MN = np.maximum(features_MX @ self._weight_XN + self._bias_N, 0)
-        return hidden_MN @ self._out_N + self._out
+        return features_MX @ self._weight_X + self._bias

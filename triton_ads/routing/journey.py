@@ -7,11 +7,14 @@ the ranking models read, so both see the same.
     per sequence                        log(1 + events), share of different values among its events (diversity)
     user and context columns            one of n, for tables of at most BAG_ROWS rows
     per sequence and field              share of events of each value, and the value of the latest event, likewise
+    scenario times number               each of the first two lines again, within each scenario
 
-A user of whom nothing is known has OOV in the columns of the third line and zeros in the others.
+What a long journey is worth depends on where the ad is shown, hence the last line. A user of whom nothing is known has
+OOV in the columns of the third line and zeros in the others.
 """
 
-# Legend: M requests, F id columns, D dense columns, L ids of all sequences, X features, T events, G columns in bags.
+# Legend: M requests, F id columns, D dense columns, L ids of all sequences, X features, T events, G columns in bags,
+#         S sequences, C scenarios, N numbers.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -74,8 +77,14 @@ class JourneyFeatures:
                     bag(f"{sequence.name}.{field.name}", field.table, everywhere, s)
                     bag(f"latest {sequence.name}.{field.name}", field.table, everywhere[:1], -1)
             first += width * sequence.length
-        self._numbers = len(self.names)
-        self.names += bag_names
+        self._numbers, self._bags = len(self.names), len(bag_names)
+        self._scenario = slice(0, 0)  # of the bags
+        if recipe.scenario is not None:
+            of_scenario = [i for i, name in enumerate(bag_names) if name.startswith(f"{recipe.scenario.feature}=")]
+            if of_scenario:
+                self._scenario = slice(of_scenario[0], of_scenario[-1] + 1)
+        times = [f"{name} x {number}" for name in bag_names[self._scenario] for number in self.names]
+        self.names += bag_names + times
         self._columns_G = np.array(columns, np.intp)
         self._starts_G = np.array(starts, np.int64)
         self._of_sequence_G = np.array(of_sequence, np.intp)
@@ -87,11 +96,10 @@ class JourneyFeatures:
         sequence_ids_ML: NDArray[np.int64] | None,
     ) -> NDArray[np.float32]:
         """float32 [M, X]. Arguments as the ranking models' inputs of these names; None where the recipe has none."""
-        requests, width = len(user_ids_MF), len(self.names)
-        out_MX = np.zeros((requests, width), np.float32)
+        requests, numbers, bags = len(user_ids_MF), self._numbers, self._bags
+        out_MX = np.zeros((requests, len(self.names)), np.float32)
         if user_dense_MD is not None:
             out_MX[:, : self._dense] = user_dense_MD
-        ids_MC = user_ids_MF if sequence_ids_ML is None else np.concatenate([user_ids_MF, sequence_ids_ML], axis=1)
         share_MS = np.ones((requests, len(self._journeys) + 1), np.float32)  # the last: of columns of no sequence
         for s, journey in enumerate(self._journeys):
             assert sequence_ids_ML is not None
@@ -100,12 +108,15 @@ class JourneyFeatures:
             out_MX[:, at] = np.log1p(events_M)
             share_MS[:, s] = 1 / np.maximum(events_M, 1)
             out_MX[:, at + 1] = different_M * share_MS[:, s]
-        if len(self._columns_G):
-            rows_MG = ids_MC[:, self._columns_G]
-            at_MG = rows_MG + self._starts_G + (np.arange(requests) * (width - self._numbers))[:, None]
-            weight_MG = share_MS[:, self._of_sequence_G] * (rows_MG != PAD)
-            bags = np.bincount(at_MG.ravel(), weight_MG.ravel(), minlength=requests * (width - self._numbers))
-            out_MX[:, self._numbers :] = bags.reshape(requests, -1)
+        ids_MC = user_ids_MF if sequence_ids_ML is None else np.concatenate([user_ids_MF, sequence_ids_ML], axis=1)
+        rows_MG = ids_MC[:, self._columns_G]
+        at_MG = rows_MG + self._starts_G + (np.arange(requests) * bags)[:, None]
+        weight_MG = share_MS[:, self._of_sequence_G] * (rows_MG != PAD)
+        counted = np.bincount(at_MG.ravel(), weight_MG.ravel(), minlength=requests * bags)
+        out_MX[:, numbers : numbers + bags] = counted.reshape(requests, bags)
+        scenario_MC = out_MX[:, numbers : numbers + bags][:, self._scenario]
+        times_MCN = scenario_MC[:, :, None] * out_MX[:, None, :numbers]
+        out_MX[:, numbers + bags :] = times_MCN.reshape(requests, len(self.names) - numbers - bags)
         return out_MX
 
 
