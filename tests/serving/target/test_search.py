@@ -1,6 +1,7 @@
 """Every mode against plain searches over all identifiers, on random models and random trees."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,12 +40,10 @@ class Session:
 class TableDecoder:
     """A language model without layers: what follows a path is looked up. It holds a step to its contract."""
 
-    vocabulary, longest = VOCABULARY, 1000
-
-    def prefill(self, prompt: Any) -> Session:
+    def session(self, prompt: Any) -> Session:
         return Session(int(prompt[0]))
 
-    def forward(self, steps: list[tuple[Any, Step]]) -> list[np.ndarray]:
+    def forward(self, steps: Sequence[tuple[Any, Step]]) -> list[np.ndarray]:
         return [self._one(session, step) for session, step in steps]
 
     def _one(self, session: Session, step: Step) -> np.ndarray:
@@ -67,7 +66,7 @@ class TableDecoder:
 
 def run(tree: Tree, seed: int, one: Search) -> tuple[Found, list[int]]:
     decoder = TableDecoder()
-    request = Request(decoder.prefill([seed]), one)
+    request = Request(decoder.session([seed]), one)
     run_together(decoder, [request])
     assert request.found is not None
     return request.found, request.session.ran  # type: ignore[attr-defined]
@@ -199,7 +198,7 @@ def test_together_as_alone(many: list[tuple[list[tuple[int, ...]], int, int, int
         tree = build_tree(ids, range(len(ids)))
         blocked, trigger = Blocked(tree), Trigger(tree, COST, at=at)
         alone.append(run(tree, seed, search(tree, blocked, trigger, beam, "beam"))[0])
-        requests.append(Request(decoder.prefill([seed]), search(tree, blocked, trigger, beam, "beam")))
+        requests.append(Request(decoder.session([seed]), search(tree, blocked, trigger, beam, "beam")))
     run_together(decoder, requests)
     for one, request in zip(alone, requests, strict=True):
         assert request.found is not None
@@ -211,7 +210,7 @@ def test_one_that_is_stopped_leaves_the_others_alone() -> None:
     tree = build_tree([(a, b, c) for a in range(4) for b in range(4) for c in range(4)], range(64))
     decoder = TableDecoder()
     requests = [
-        Request(decoder.prefill([seed]), search(tree, Blocked(tree), Trigger(tree, COST, at=0), 3, "beam"))
+        Request(decoder.session([seed]), search(tree, Blocked(tree), Trigger(tree, COST, at=0), 3, "beam"))
         for seed in range(3)
     ]
     asked: list[int] = []
@@ -261,3 +260,11 @@ def test_a_bushy_tree_is_stepped_through_first() -> None:
     assert found.level == 2
     found, _ = run(tree, 0, search(tree, Blocked(tree), Trigger(tree, ForwardCost(100, 1)), 2, "beam"))
     assert found.level == 1
+
+
+def test_a_verification_that_would_be_too_large_is_not_begun() -> None:
+    tree = build_tree([(a, b, c) for a in range(8) for b in range(8) for c in range(8)], range(512))
+    for most, level in ((18, 1), (17, 2), (2, 2), (1, None)):
+        found, _ = run(tree, 0, search(tree, Blocked(tree), Trigger(tree, ForwardCost(100, 1), most=most), 2, "beam"))
+        assert found.level == level
+        compare(tree, found, plain_beam(tree, 0, [tuple(i) for i in tree.identifiers()], 2))

@@ -2,8 +2,9 @@
 
 # Legend: T nodes to run, E questions.
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,16 +42,8 @@ class Session(Protocol):
 class TreeDecoder(Protocol):
     """A language model that continues prompts along trees of tokens."""
 
-    @property
-    def vocabulary(self) -> int:
-        """Tokens there are; larger ones are refused."""
+    def session(self, prompt: Ints) -> Session:
+        """A session that will run `prompt` in its first step."""
 
-    @property
-    def longest(self) -> int:
-        """The most positions that a prompt and what follows it may take."""
-
-    def prefill(self, prompt: Ints) -> Session:
-        """Run a prompt; its session answers a first step."""
-
-    def forward(self, steps: list[tuple[Session, Step]]) -> list[Floats]:
-        """Run steps of different sessions in one go: log-probabilities [E] of each."""
+    def forward(self, steps: Sequence[tuple[Any, Step]]) -> list[Floats]:
+        """Run steps of different sessions: log-probabilities [E] of each, over the whole vocabulary."""

@@ -69,12 +69,13 @@ class Trigger:
 
     Args:
         cost: of a forward.
+        most: nodes that a verification may run; where there are more below the survivors, the search steps on.
         at: a fixed level at which to verify, for measurements; 0: never.
     """
 
-    def __init__(self, tree: Tree, cost: ForwardCost, confidence: Confidence | None = None, at: int | None = None):
-        self._tree, self._cost, self._at = tree, cost, at
-        self.confidence = confidence or Confidence()
+    def __init__(self, tree: Tree, cost: ForwardCost, *, most: int = 1_000_000, at: int | None = None) -> None:
+        self._tree, self._cost, self._most, self._at = tree, cost, most, at
+        self.confidence = Confidence()
 
     def plan(self, level: int, beams: Beams, inner_B: np.ndarray, beam: int) -> Plan:
         """
@@ -92,7 +93,8 @@ class Trigger:
         now_ms = self._cost(tokens)
         later_ms = self._later(beams.node_B[inner_B], level, beam)
         verify = level == self._at if self._at is not None else now_ms <= later_ms
-        return Plan(verify, first_B, tokens, min(now_ms, later_ms))
+        fits = int(below_B.sum()) <= self._most
+        return Plan(verify and fits, first_B, tokens, min(now_ms, later_ms))
 
     def _later(self, node_B: Ints, level: int, beam: int) -> float:
         """The cheapest plan that takes one more step at least."""
