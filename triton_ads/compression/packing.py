@@ -70,7 +70,15 @@ def _unpack_tiles_int4(
 
 
 def _row_order(group_size_N: NDArray[np.uint16]) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
-    """Rows sorted by group size, each size padded to whole tiles with -1; and the size of each tile."""
+    """The row in each row of the tiles, -1 in padding; and the size of each tile.
+
+    Rows keep their order where every 32 neighbours share a size. Else they are sorted by size, each size padded to
+    whole tiles.
+    """
+    rows_N = np.arange(group_size_N.size, dtype=np.int32)
+    first_T = group_size_N[::TILE_ROWS]
+    if np.array_equal(group_size_N, first_T[rows_N // TILE_ROWS]):
+        return np.pad(rows_N, (0, -rows_N.size % TILE_ROWS), constant_values=-1), first_T.copy()
     order, sizes = [], []
     for size in np.unique(group_size_N).tolist():
         rows = np.flatnonzero(group_size_N == size).astype(np.int32)
@@ -86,7 +94,8 @@ def pack(matrix: QuantisedMatrix) -> PackedMatrix:
     stream, start, tile = aligned_bytes(total), 0, 0
     while tile < group_size_T.size:
         size = int(group_size_T[tile])
-        count = min(_CHUNK, int(np.count_nonzero(group_size_T[tile : tile + _CHUNK] == size)))
+        others = np.flatnonzero(group_size_T[tile : tile + _CHUNK] != size)
+        count = int(others[0]) if others.size else min(_CHUNK, group_size_T.size - tile)
         rows_N = row_order[tile * TILE_ROWS : (tile + count) * TILE_ROWS]
         # A row of padding repeats row 0 here and is blanked.
         real_N1 = (rows_N >= 0)[:, None]
