@@ -69,8 +69,8 @@ def _dense(log: Log, side: Side, feature: str) -> tuple[NDArray[np.float32], NDA
         known, group, size = log.item_dense, log.item, len(log.item_ids)
     if feature == COUNTED.get(side):
         return log_scaled(earlier(group, log.time).count), log_scaled(np.bincount(group, minlength=size))
-    counted = f" beside {COUNTED[side]}" if side in COUNTED else ""
-    final = _find("features", feature, known, f"dense column of side {side}{counted}")
+    counted = {COUNTED[side]: np.empty(0, dtype=np.float32)} if side in COUNTED else {}
+    final = _find("features", feature, {**counted, **known}, f"dense column of side {side}")
     return final[group], final
 
 

@@ -35,7 +35,8 @@ class Entities:
         if unique and twice_R.any():
             row = int(twice_R.argmax())
             raise DataError(
-                f"{table.place(key, row)}: {table.value(key, row)!r} found a second time; one row a {kind} is allowed"
+                f"{table.place(key, row)}: {table.value(key, row)!r} found a second time; "
+                f"one row for each {kind} is allowed"
             )
 
     def positions(self, events: ParquetTable, key: str, key_n: NDArray[np.int64]) -> NDArray[np.int32]:

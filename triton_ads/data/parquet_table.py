@@ -155,7 +155,7 @@ class ParquetTable:
         elif pa.types.is_integer(array.type):
             seconds = self._raw(column, array)
         else:
-            raise DataError(f"{self.place(column)}: type {array.type} found, {allowed} allowed")
+            raise DataError(f"{self.place(column)}: type {self.table[column].type} found, {allowed} allowed")
         self._refuse(column, (seconds < 0) | (seconds > _LATEST), allowed)
         return seconds
 
@@ -185,7 +185,8 @@ class ParquetTable:
         if pa.types.is_boolean(kind):
             array = array.cast(pa.int8())
         elif not pa.types.is_integer(kind):
-            raise DataError(f"{self.place(column)}: type {kind} found, an integer, text or boolean allowed")
+            found = self.table[column].type
+            raise DataError(f"{self.place(column)}: type {found} found, an integer, text or boolean allowed")
         if pa.types.is_uint64(kind) and len(array) and (pc.max(array).as_py() or 0) > INT64_MAX:
             raise DataError(f"{self.place(column)}: {pc.max(array)} found, at most {INT64_MAX} allowed")
         return pc.fill_null(array.cast(pa.int64()), MISSING).to_numpy(zero_copy_only=False)
@@ -199,7 +200,9 @@ class ParquetTable:
         elif pa.types.is_null(kind):
             return np.full(len(array), np.nan)
         elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-            raise DataError(f"{self.place(column)}: type {kind} found, a number or a boolean allowed")
+            raise DataError(
+                f"{self.place(column)}: type {self.table[column].type} found, a number or a boolean allowed"
+            )
         return array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
     def _refuse(self, column: str, wrong: Any, allowed: str) -> None:

@@ -4,13 +4,15 @@ import json
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from triton_ads.data.columns import dense_columns, label_columns, raw_columns
+from triton_ads.data.download import DataError
 from triton_ads.data.examples import Examples
 from triton_ads.data.log import Log
 from triton_ads.data.sequences import Windows, build_windows
 from triton_ads.data.sources import read_log
-from triton_ads.data.split import split_by_time
+from triton_ads.data.split import Part, TimeSplit, split_by_time
 from triton_ads.data.store import write_store
 from triton_ads.data.truth import save_truth
 from triton_ads.data.vocabularies import build_tables
@@ -39,6 +41,8 @@ def prepare(recipe: Recipe, folder: Path, downloads: Path) -> None:
 def write(recipe: Recipe, log: Log, folder: Path) -> None:
     """What `prepare` does once it has the log."""
     split = split_by_time(log.time, recipe.data)
+    labels = label_columns(recipe, log)
+    _check_classes(recipe, labels, split)
     tables = build_tables(recipe, log, split)
     windows = {s.name: build_windows(recipe, log, tables, s) for s in recipe.sequences}
     user_rows, context_rows, item_rows = (
@@ -54,7 +58,7 @@ def write(recipe: Recipe, log: Log, folder: Path) -> None:
         "item_rows": item_rows,
         "user_dense": dense_columns(recipe, log, "user", "context"),
         "item_dense": dense_columns(recipe, log, "item"),
-        "labels": label_columns(recipe, log),
+        "labels": labels,
         **_window_arrays(windows),
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -63,6 +67,19 @@ def write(recipe: Recipe, log: Log, folder: Path) -> None:
     Examples(recipe, split, arrays).save(folder / "examples")
     save_truth(log.truth, folder / "truth")
     write_store(recipe, log, user_rows, item_rows, windows, folder / "store")
+
+
+def _check_classes(recipe: Recipe, labels_nK: NDArray[np.float32], split: TimeSplit) -> None:
+    """Nothing can be learned, and no AUC measured, where all examples of a part are alike."""
+    parts: tuple[Part, ...] = ("train", "validation", "test")
+    for part in parts:
+        first, end = split.range(part)
+        for name, label_n in zip(recipe.labels, labels_nK[first:end].T, strict=True):
+            if label_n.min() == label_n.max():
+                raise DataError(
+                    f"label {name}: all {end - first} examples of the {part} part are {label_n[0]:g}; both 0 and 1 are "
+                    "needed: more examples, or other fractions of the split"
+                )
 
 
 def _window_arrays(windows: dict[str, Windows]) -> dict[str, np.ndarray]:
