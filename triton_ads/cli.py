@@ -13,6 +13,7 @@ COMMANDS = {
     "serve": "start Triton on a model repository, with a watchdog",
     "demo": "all of it: build, start the server, rank ads for three users, stop",
     "rank": "rank candidates for a user on a running server",
+    "compress": "make a language model small: N:M sparsity and INT4, packed for the decoder",
     "inspect": "look at a recipe, a release, the split of a model",
     "bench": "run a benchmark: a table, and JSON with its claims",
 }
