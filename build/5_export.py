@@ -1,8 +1,8 @@
-"""Stage 4: each tier is split in a part per user and a part per ad, exported to ONNX and checked.
+"""Stage 5: each tier is split in a part per user and a part per ad, exported to ONNX and checked.
 
-    python build/4_export.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
+    python build/5_export.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
 
-Reads:  RECIPE/data, RECIPE/train/TIER in VAR's work folder
+Reads:  RECIPE/data, RECIPE/train/TIER, RECIPE/calibrate/TIER in VAR's work folder
 Writes: RECIPE/export/TIER in VAR's work folder
 """
 

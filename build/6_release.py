@@ -1,6 +1,6 @@
-"""Stage 5: tiers, vocabularies and store become one release, which is never changed.
+"""Stage 6: tiers, vocabularies and store become one release, which is never changed.
 
-    python build/5_release.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
+    python build/6_release.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
 
 Reads:  RECIPE/data, RECIPE/export in VAR's work folder
 Writes: VAR/releases/RECIPE-ID

@@ -10,6 +10,7 @@ A release is a folder that the build writes once and never changes:
     tiers/TIER/user.onnx         the part that runs once per user
     tiers/TIER/item.onnx         the part that runs per candidate, in tiles
     tiers/TIER/table.bin         the physical embedding table, memory-mapped by both parts
+    tiers/TIER/maps.json         the calibration maps that both parts hold, for people
 
 The server refuses a release whose files do not have the digests that the manifest gives.
 """
@@ -54,6 +55,21 @@ class CostModel(_Part):
     user_ms: float
 
 
+class PredictedOverActual(_Part):
+    """How honest a tier is about a label, on the test part: over all scenarios, or within one."""
+
+    label: str
+    scenario: str | None
+    examples: int
+    positives: int
+    predicted: float  # sum of the probabilities
+
+    @property
+    def ratio(self) -> float:
+        """1 is honest; infinite without a positive."""
+        return self.predicted / self.positives if self.positives else float("inf")
+
+
 class TierManifest(_Part):
     model: str
     engine: Literal["onnxruntime"]
@@ -66,6 +82,7 @@ class TierManifest(_Part):
     cost: CostModel
     parity: dict[str, float]  # greatest difference in probability, by pair compared
     quality: dict[str, dict[str, float]]  # label -> measure -> value, on the test split
+    calibration: tuple[PredictedOverActual, ...] = ()
 
 
 class Manifest(_Part):

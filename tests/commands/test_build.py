@@ -28,7 +28,7 @@ def test_a_missing_recipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 def test_an_unknown_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["build", "--recipe", str(TINY), "--var", str(tmp_path), "--only", "tests"]) == 1
-    assert "stages: data, train, baselines, export, release, repository" in capsys.readouterr().err
+    assert "stages: data, train, baselines, calibrate, export, release, repository" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,10 +14,12 @@ from triton_ads.cli import main
 from triton_ads.data import Examples
 from triton_ads.export.onnx_session import open_session, run_session
 from triton_ads.manifest import Manifest
+from triton_ads.models.calibration import LabelMap
 from triton_ads.pipeline.layout import Layout
 from triton_ads.pipeline.stages.export import samples
 from triton_ads.recipe import Recipe
 from triton_ads.training import new_model
+from triton_ads.training.calibrate import apply_maps
 
 ROOT = Path(__file__).parents[2]
 TINY = str(ROOT / "tests" / "recipes" / "tiny.yaml")
@@ -28,20 +30,26 @@ def test_the_release_is_whole(built: Layout, tiny: Recipe) -> None:
     assert manifest.recipe == tiny
     assert set(manifest.tiers) == {"standard", "high"}
     for tier, found in manifest.tiers.items():
-        assert found.quality == json.loads((built.work("train", tier) / "quality.json").read_text())
+        assert found.quality == json.loads((built.work("calibrate", tier) / "quality.json").read_text())
         assert max(found.parity.values()) <= 1e-5
         assert found.state_size > 0
     assert (built.repository / "router" / "1" / "release").resolve() == built.release.resolve()
 
 
 @pytest.mark.parametrize("tier", ["standard", "high"])
-def test_the_release_scores_as_the_trained_model(built: Layout, tiny: Recipe, tier: str) -> None:
+def test_the_release_scores_as_the_trained_and_calibrated_model(built: Layout, tiny: Recipe, tier: str) -> None:
     """Real test examples: each its own user with one candidate, through the two graphs and through the checkpoint."""
     model = new_model(tiny, tier, built.work("data"))
     model.load_state_dict(torch.load(built.work("train", tier) / "checkpoint.pt", weights_only=True))
     inputs = samples(Examples.load(tiny, built.work("data") / "examples"))
     with torch.no_grad():
-        expected_MK = torch.sigmoid(model.eval()(**inputs)).numpy()
+        logit_MK = model.eval()(**inputs).numpy()
+    daypart_M = inputs["user_ids"][:, [c.feature for c in tiny.id_columns("user", "context")].index("daypart")]
+    maps = json.loads((built.release / "tiers" / tier / "maps.json").read_text())
+    assert {m["row"] for m in maps} > {None}, "some scenario has a map of its own"
+    mapped_MK = apply_maps(tiny.labels, [LabelMap(**m) for m in maps], logit_MK, daypart_M.numpy())
+    expected_MK = 1 / (1 + np.exp(-mapped_MK))
+    assert np.abs(mapped_MK - logit_MK).max() > 0.01, "the maps do something"
     arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
     folder = built.release / "tiers" / tier
     state = run_session(open_session(folder / "user.onnx"), arrays)
@@ -70,12 +78,12 @@ def test_a_second_build_runs_nothing_and_takes_no_pytorch(built: Layout) -> None
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
-    assert sum("skipped, nothing it depends on has changed" in line for line in lines) == 8
+    assert sum("skipped, nothing it depends on has changed" in line for line in lines) == 10
     assert lines[-1] == "False 0"
 
 
 def test_a_stage_file_of_build_runs_its_stage_alone(built: Layout) -> None:
-    command = [sys.executable, ROOT / "build" / "5_release.py", "--recipe", TINY, "--var", built.var]
+    command = [sys.executable, ROOT / "build" / "6_release.py", "--recipe", TINY, "--var", built.var]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == "[1/1] release: skipped, nothing it depends on has changed\n"
 
@@ -95,4 +103,5 @@ def test_a_damaged_release_is_written_again(built: Layout, tmp_path: Path, capsy
 
 def test_stage_files_are_the_stages_in_their_order() -> None:
     files = sorted(path.name for path in (ROOT / "build").glob("*.py"))
-    assert files == ["1_data.py", "2_train.py", "3_baselines.py", "4_export.py", "5_release.py", "6_repository.py"]
+    stages = ("data", "train", "baselines", "calibrate", "export", "release", "repository")
+    assert files == [f"{number}_{stage}.py" for number, stage in enumerate(stages, start=1)]

@@ -1,4 +1,4 @@
-"""Build a recipe: data, training, split and export with their checks, release, model repository.
+"""Build a recipe: data, training, calibration, split and export with their checks, release, model repository.
 
 Each stage is skipped when nothing it depends on has changed: parts of the recipe, files of earlier stages, our own
 source files, versions of packages. The line of a stage that runs says why.
@@ -9,7 +9,7 @@ source files, versions of packages. The line of a stage that runs says why.
   triton-ads build --from export                     redo export and everything after it
   triton-ads build --only train --force              redo training alone
 
-Stages: data, train (each tier), baselines, export (each tier), release, repository.
+Stages: data, train (each tier), baselines, calibrate and export (each tier), release, repository.
 Then: triton-ads serve
 """
 

@@ -123,6 +123,11 @@ class Tables:
         vocabulary = self._vocabularies.get(table)
         return vocabulary.rows(raw) if vocabulary is not None else hashed_rows(raw, self._hashed[table])
 
+    def raw(self, table: str, row: int) -> int | None:
+        """The raw id of a row: the other way round. None for PAD, OOV, and a hashed table, where many ids share one."""
+        vocabulary = self._vocabularies.get(table)
+        return int(vocabulary.ids[row - FIRST_ROW]) if vocabulary is not None and row >= FIRST_ROW else None
+
     @property
     def digest(self) -> str:
         """sha256 of what turns raw ids into rows: every table's name and its ids or its hashed size."""

@@ -12,6 +12,8 @@ from triton_ads.inspection.units import count, size
 from triton_ads.manifest import Manifest, ManifestError, StateEntry
 
 FLOAT_BYTES = 4
+#: Measures of the scores without the calibration maps begin so.
+UNCALIBRATED = "uncalibrated_"
 
 
 class _Copied(BaseModel):
@@ -47,6 +49,7 @@ def show_release(folder: Path, console: Console) -> None:
     console.print(f"{len(manifest.files)} files, {size(total)}, all digests right", highlight=False)
     console.print(tiers_table(manifest))
     console.print(quality_table(manifest))
+    console.print(calibration_table(manifest))
 
 
 def tiers_table(manifest: Manifest) -> Table:
@@ -74,11 +77,35 @@ def tiers_table(manifest: Manifest) -> Table:
 
 
 def quality_table(manifest: Manifest) -> Table:
-    measures = list(dict.fromkeys(m for t in manifest.tiers.values() for q in t.quality.values() for m in q))
+    """What is served; where maps were fitted, what it would be without them in a row of its own."""
+    found = {
+        (name, label, uncalibrated): {
+            m.removeprefix(UNCALIBRATED): value
+            for m, value in quality.items()
+            if m.startswith(UNCALIBRATED) == uncalibrated
+        }
+        for name, tier in manifest.tiers.items()
+        for label, quality in tier.quality.items()
+        for uncalibrated in (False, True)
+    }
+    measures = list(dict.fromkeys(m for quality in found.values() for m in quality))
     table = new_table("Quality on the test part", "tier", "label", *(f">{measure}" for measure in measures))
+    for (name, label, uncalibrated), quality in found.items():
+        if quality:
+            cells = (f"{quality[m]:.4f}" if m in quality else "" for m in measures)
+            table.add_row("  uncalibrated" if uncalibrated else name, label, *cells)
+    return table
+
+
+def calibration_table(manifest: Manifest) -> Table:
+    """Predicted over actual of every tier: 1 is honest, 1.1 promises 10 % too much."""
+    method = manifest.recipe.calibration.method
+    columns = ("tier", "label", "scenario", ">examples", ">positives", ">predicted", ">ratio")
+    table = new_table(f"Predicted over actual on the test part; calibration: {method}", *columns)
     for name, tier in manifest.tiers.items():
-        for label, quality in tier.quality.items():
-            table.add_row(name, label, *(f"{quality[m]:.4f}" if m in quality else "" for m in measures))
+        for sums in tier.calibration:
+            counts = (str(sums.examples), str(sums.positives), f"{sums.predicted:.0f}")
+            table.add_row(name, sums.label, sums.scenario or "all", *counts, f"{sums.ratio:.3f}")
     return table
 
 

@@ -15,7 +15,7 @@ from triton_ads.pipeline.runner import Stage
 from triton_ads.recipe import Recipe
 
 #: Fields of a recipe that change neither the examples nor what a model looks like; any other field is taken to.
-_NOT_OF_THE_MODEL = frozenset({"version", "name", "rank_by", "tiers", "training", "router", "serving"})
+_NOT_OF_THE_MODEL = frozenset({"version", "name", "rank_by", "tiers", "training", "calibration", "router", "serving"})
 
 _TRAINING = ("numpy", "torch")
 _EXPORT = (*_TRAINING, "onnx", "onnxruntime", "onnxscript")
@@ -44,7 +44,12 @@ def plan(recipe: Recipe, layout: Layout) -> list[Stage]:
     fields = [*model, "training"]
     stages.append(_stage(recipe, layout, "baselines", None, fields=fields, packages=_TRAINING, needs=[data]))
     for tier in recipe.tiers:
-        needs = [data, layout.work("train", tier)]
+        # What is held to which bound concerns the release alone.
+        maps = [f"calibration.{field}" for field in ("method", "by_scenario", "min_examples")]
+        needs, fields = [data, layout.work("train", tier)], [*model, *maps]
+        stages.append(_stage(recipe, layout, "calibrate", tier, fields=fields, packages=_TRAINING, needs=needs))
+    for tier in recipe.tiers:
+        needs = [data, layout.work("train", tier), layout.work("calibrate", tier)]
         fields = [*model, f"tiers.{tier}", "serving.tile"]
         stages.append(_stage(recipe, layout, "export", tier, fields=fields, packages=_EXPORT, needs=needs))
     needs = [data, *(layout.work("export", tier) for tier in recipe.tiers)]
@@ -55,17 +60,17 @@ def plan(recipe: Recipe, layout: Layout) -> list[Stage]:
     return stages
 
 
-def _stage(
-    recipe: Recipe,
-    layout: Layout,
-    kind: str,
-    tier: str | None,
 def _own_model(recipe: Recipe, layout: Layout, tier: str) -> Digests:
     """The file of a tier's model that is not ours."""
     file, _, _ = recipe.tiers[tier].model.rpartition(":")
     return file_inputs(recipe.folder / file, layout.var) if recipe.tiers[tier].own else {}
 
 
+def _stage(
+    recipe: Recipe,
+    layout: Layout,
+    kind: str,
+    tier: str | None,
     *,
     fields: Iterable[str],
     packages: Iterable[str] = (),
@@ -82,12 +87,12 @@ def _own_model(recipe: Recipe, layout: Layout, tier: str) -> Digests:
             **recipe_inputs(recipe, fields),
             **path_digests(needs, layout.var, ignore=RECORD_FILE),
             **path_digests(files(), layout.var),
+            **(_own_model(recipe, layout, tier) if tier else {}),
             **{path: digest for name in (module, *modules) for path, digest in source_inputs(name).items()},
             **package_inputs(packages),
         }
 
     def run() -> Sequence[Path]:
-            **(_own_model(recipe, layout, tier) if tier else {}),
         # PyTorch's threads spin while they wait for each other, and for long: where other programs want the cores that
         # makes training several times slower. This many turns keep its speed on idle cores and most of it on busy
         # ones. OpenMP reads it when PyTorch is imported.

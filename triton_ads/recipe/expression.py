@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Values = Mapping[str, NDArray[np.float64]]
+Values = Mapping[str, NDArray[np.floating]]
 Compute = Callable[[Values], Any]  # float64 [N], or float64 where no name is read
 
 LONGEST, DEEPEST = 500, 50  # characters; operations inside one another

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from triton_ads.data.examples import Examples
@@ -25,6 +26,7 @@ def train(recipe: Recipe, tier: str, data_folder: Path, folder: Path) -> None:
         checkpoint.pt      state dict of `build_model(recipe, tier, ...)`
         quality.json       label -> measure -> value, on the test part
         validation.json    the same on the validation part: what a choice may be based on
+        logits.PART.npy    float32 [n, K] of the examples of `validation` and `test`, in time order
 
     Args:
         data_folder: what `triton_ads.data.prepare` wrote.
@@ -44,8 +46,11 @@ def train(recipe: Recipe, tier: str, data_folder: Path, folder: Path) -> None:
         fit(model, examples, recipe.training, f"train {tier}")
     folder.mkdir(parents=True, exist_ok=True)
     torch.save(model.state_dict(), folder / "checkpoint.pt")
-    write_quality(measure(model, examples, "validation"), folder / "validation.json")
-    write_quality(measure(model, examples, "test"), folder / "quality.json")
+    parts: dict[Part, str] = {"validation": "validation.json", "test": "quality.json"}
+    for part, file in parts.items():
+        logit_nK = predict(model, examples, examples.part(part))
+        np.save(logits_file(folder, part), logit_nK, allow_pickle=False)
+        write_quality(_quality(examples, part, logit_nK), folder / file)
 
 
 def new_model(recipe: Recipe, tier: str, data_folder: Path) -> nn.Module:
@@ -59,7 +64,7 @@ def standardise(inputs: nn.Module, examples: Examples) -> None:
     """Give the dense inputs mean and standard deviation of the training examples, of nothing later."""
     assert isinstance(inputs, Embedding | OwnModel)
     positions = training_positions(examples, examples.recipe.training)
-    for name, projection in (("user_dense", embedding.user_dense), ("item_dense", embedding.item_dense)):
+    for name, projection in (("user_dense", inputs.user_dense), ("item_dense", inputs.item_dense)):
         if projection is not None:
             values = examples.arrays[name][positions].astype(np.float64)
             mean, std = (torch.from_numpy(v.astype(np.float32)) for v in (values.mean(axis=0), values.std(axis=0)))
@@ -68,8 +73,16 @@ def standardise(inputs: nn.Module, examples: Examples) -> None:
 
 def measure(model: nn.Module, examples: Examples, part: Part) -> dict[str, dict[str, float]]:
     """Quality of `model` on a part of the split."""
-    positions = examples.part(part)
-    return quality(examples.recipe.labels, examples.arrays["labels"][positions], predict(model, examples, positions))
+    return _quality(examples, part, predict(model, examples, examples.part(part)))
+
+
+def _quality(examples: Examples, part: Part, logit_nK: NDArray[np.float32]) -> dict[str, dict[str, float]]:
+    return quality(examples.recipe.labels, examples.arrays["labels"][examples.part(part)], logit_nK)
+
+
+def logits_file(folder: Path, part: str) -> Path:
+    """Where `train` keeps the logits of a part."""
+    return folder / f"logits.{part}.npy"
 
 
 def write_quality(found: dict[str, dict[str, float]], path: Path) -> None:

@@ -5,6 +5,7 @@ STAGE/graphs/ holds what a release takes over as it is (see triton_ads/export/ti
 
 import json
 import logging
+import shutil
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,22 +18,26 @@ from torch import Tensor
 
 from triton_ads.data import Examples
 from triton_ads.export.tier import export_tier
+from triton_ads.manifest import PredictedOverActual
 from triton_ads.pipeline.layout import Layout
 from triton_ads.recipe import Recipe
-from triton_ads.training import new_model
+from triton_ads.training.calibrate import calibrated_ranker
 
 #: Users of the test part whose examples are compared, and examples without any history beside them.
 USERS, WITHOUT_HISTORY = 16, 4
 
 
 def run(recipe: Recipe, layout: Layout, tier: str) -> Sequence[Path]:
-    data, trained = layout.work("data"), layout.work("train", tier)
-    ranker = new_model(recipe, tier, data)
-    ranker.load_state_dict(torch.load(trained / "checkpoint.pt", weights_only=True))
-    quality = json.loads((trained / "quality.json").read_text())
+    data, calibrated = layout.work("data"), layout.work("calibrate", tier)
+    maps = calibrated / "maps.json"
+    ranker = calibrated_ranker(recipe, tier, data, layout.work("train", tier) / "checkpoint.pt", maps)
+    quality = json.loads((calibrated / "quality.json").read_text())
+    ratios = json.loads((calibrated / "ratios.json").read_text())
     rows = samples(Examples.load(recipe, data / "examples"))
     with _quiet():
-        found = export_tier(recipe, tier, ranker.eval(), rows, quality, layout.graphs(tier))
+        found = export_tier(recipe, tier, ranker, rows, quality, layout.graphs(tier))
+    found = found.model_copy(update={"calibration": tuple(PredictedOverActual(**ratio) for ratio in ratios)})
+    shutil.copy(maps, layout.graphs(tier) / maps.name)
     layout.tier_manifest(tier).write_text(found.model_dump_json(indent=1) + "\n")
     return ()
 

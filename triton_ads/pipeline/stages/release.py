@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from triton_ads.export.calibration_bound import check_calibration
 from triton_ads.export.release import write_release
 from triton_ads.manifest import Manifest, ManifestError, TierManifest
 from triton_ads.pipeline.layout import Layout
@@ -16,6 +17,7 @@ def run(recipe: Recipe, layout: Layout) -> Sequence[Path]:
         tier: (layout.graphs(tier), TierManifest.model_validate_json(layout.tier_manifest(tier).read_text()))
         for tier in recipe.tiers
     }
+    check_calibration(recipe, {tier: manifest for tier, (_, manifest) in tiers.items()})
     release = write_release(recipe, layout.work("data"), tiers, layout.releases)
     try:
         Manifest.load(release)
