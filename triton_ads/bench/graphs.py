@@ -2,7 +2,8 @@
 
 import logging
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,10 +63,10 @@ class SplitGraphs:
             rows: 12 rows or more of every input, in the order of the graph's inputs.
         """
         names = list(rows)
-        parts = split(model, {name: tensor[:3] for name, tensor in rows.items()}, sides)
-        users = [rows[name][:2] for name in parts.user_inputs]
-        tiles = [rows[name][:12].unflatten(0, (3, 4)) for name in parts.item_inputs]
         with torch.no_grad(), quiet_export():
+            parts = split(model, {name: tensor[:3] for name, tensor in rows.items()}, sides)
+            users = [rows[name][:2] for name in parts.user_inputs]
+            tiles = [rows[name][:12].unflatten(0, (3, 4)) for name in parts.item_inputs]
             row = export_onnx(
                 Positional(model, names), [t[:3] for t in rows.values()], [{0: "M"}] * len(names), names, ["scores"]
             )
@@ -84,13 +85,14 @@ class SplitGraphs:
         return self.item({**tiles, "state": self.user(users), "user_of_tile": user_of_tile})
 
 
-class quiet_export(warnings.catch_warnings):  # noqa: N801 - used as a function
-    """Without what the exporter says of its own workings."""
-
-    def __enter__(self) -> None:  # type: ignore[override]
-        super().__enter__()
+@contextmanager
+def quiet_export() -> Iterator[None]:
+    """Without what the exporters say of their own workings."""
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+        for name in ("torch.onnx", "onnxscript"):
+            logging.getLogger(name).setLevel(logging.ERROR)
+        yield
 
 
 @dataclass(frozen=True)
@@ -120,3 +122,7 @@ class Request:
             padded[:candidates] = flat[name]
             tiled[name] = padded.reshape(tiles, tile, *tensor.shape[1:])
         return cls(candidates, users, flat, tiled)
+
+    def unpad(self, scores_CPK: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Scores of the candidates alone, [candidates, K]."""
+        return scores_CPK.reshape(-1, scores_CPK.shape[-1])[: self.candidates]

@@ -6,7 +6,7 @@ import sympy
 import torch
 from torch import fx, nn
 
-from triton_ads.split.errors import SplitError
+from triton_ads.split.errors import FixedBatchError, SplitError
 from triton_ads.split.lower import LOWERED
 from triton_ads.split.positional import Positional
 from triton_ads.split.unmerge import unmerge
@@ -33,7 +33,8 @@ def capture(module: nn.Module, example_inputs: dict[str, torch.Tensor]) -> Captu
         example_inputs: two rows or more of every input: with one row the exporter would fix the batch size.
 
     Raises:
-        SplitError: the batch axis is not free, or the model has another output than one tensor.
+        FixedBatchError: the batch axis is not free.
+        SplitError: the model has another output than one tensor.
     """
     rows = {name: len(tensor) if tensor.dim() else 0 for name, tensor in example_inputs.items()}
     if len(set(rows.values())) != 1 or min(rows.values()) < 2:
@@ -48,7 +49,7 @@ def capture(module: nn.Module, example_inputs: dict[str, torch.Tensor]) -> Captu
             dynamic_shapes=(tuple({0: batch} for _ in example_inputs),),
         ).run_decompositions(dict(LOWERED))  # functional; of composite operators only these are taken apart
     except Exception as error:  # torch.export raises many types; each means the same here
-        raise SplitError(f"the model cannot be exported with a free batch axis: {error}") from error
+        raise FixedBatchError(f"the model cannot be exported with a free batch axis: {_reason(error)}") from error
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
 
@@ -74,3 +75,10 @@ def capture(module: nn.Module, example_inputs: dict[str, torch.Tensor]) -> Captu
     first = next(iter(placeholders.values()))
     symbol = by_name[str(first)].meta["val"].shape[0].node.expr
     return Captured(unmerge(exported.graph, symbol), symbol, statics, {name: str(p) for name, p in placeholders.items()})
+
+
+def _reason(error: Exception) -> str:
+    """What of an exporter's message says why; the rest is advice on the exporter."""
+    lines = [line.strip(" -") for line in str(error).splitlines() if line.strip()]
+    said = [line for line in lines if "specialized it to be a constant" in line] or lines or [type(error).__name__]
+    return said[0]

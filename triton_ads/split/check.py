@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from triton_ads.split.compile import Split
+from triton_ads.split.locate import where_rows_meet
 
 #: Greatest difference in a score (a probability) that two orders of summation in float32 may make.
 TOLERANCE = 1e-5
@@ -39,8 +40,13 @@ def check_row_independence(
         "without the last row": module(**_rows(inputs, list(range(rows - 1)))),
     }
     worst = 0.0
-    for name, scores in neighbours.items():
-        worst = max(worst, _difference(f"the model is not row-wise: {name}", whole[: len(scores)], scores, tolerance))
+    try:
+        for name, scores in neighbours.items():
+            what = f"the model is not row-wise: {name}"
+            worst = max(worst, _difference(what, whole[: len(scores)], scores, tolerance))
+    except SplitMismatchError as error:
+        where = where_rows_meet(module, inputs)
+        raise SplitMismatchError(f"{error}; rows first meet at {where}" if where else str(error)) from None
     return worst
 
 

@@ -9,7 +9,8 @@ from torch import nn
 from triton_ads.split.capture import capture
 from triton_ads.split.cut import Entry, finish
 from triton_ads.split.emit import Unshared
-from triton_ads.split.errors import SplitError
+from triton_ads.split.errors import FixedBatchError, SplitError
+from triton_ads.split.locate import where_batch_is_fixed
 from triton_ads.split.propagate import propagate
 from triton_ads.split.values import Side
 
@@ -61,7 +62,11 @@ def split(module: nn.Module, example_inputs: dict[str, torch.Tensor], sides: Map
             raise SplitError(f"no input of side {side}; a ranker needs at least one")
     if module.training:
         raise SplitError("the module is in training mode; call eval() first")
-    captured = capture(module, example_inputs)
+    try:
+        captured = capture(module, example_inputs)
+    except FixedBatchError as error:
+        where = where_batch_is_fixed(module, example_inputs)
+        raise SplitError(f"{where}: {error}" if where else str(error)) from error
     names = {id(tensor): name for name, tensor in captured.statics.items()}
     emit, scores = propagate(captured, dict(sides), names)
     user, item, entries = finish(emit, scores)

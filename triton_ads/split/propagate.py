@@ -25,6 +25,9 @@ _ASSERTIONS = {
     torch.ops.aten._assert_async.msg,
 }
 
+#: Constants of the type of another value.
+_CONSTANTS = {aten.new_zeros, aten.new_ones, aten.new_full, aten.new_empty}
+
 _VIEWS = {aten.view.default, aten._unsafe_view.default}
 
 
@@ -92,6 +95,11 @@ class _Propagation:
             if any(isinstance(leaf, sympy.Expr) for leaf in flat):
                 return self._copy(node, "user", args, kwargs)  # the same for every row: made once per user
             return self._evaluate(node, args, kwargs)
+        if getattr(node.target, "overloadpacket", None) in _CONSTANTS:  # reads the kind of its argument, not its rows
+            args = _map(args, lambda v: Static(torch.empty(0, dtype=v.dtype)) if isinstance(v, Row | Blocks) else v)
+            sized = any(isinstance(leaf, sympy.Expr) for leaf in flat)
+            return self._copy(node, "user", args, kwargs) if sized else self._evaluate(node, args, kwargs)
+        self._refuse_what_mixes_rows(node)
         if not blocks and len({row.side for row in rows}) == 1:
             rewritten = self._apply_rule(REWRITES.get(node.target), node, args, kwargs)
             return self._copy(node, rows[0].side, args, kwargs) if rewritten is None else rewritten
@@ -119,6 +127,16 @@ class _Propagation:
         arange = getattr(node.target, "overloadpacket", None) is aten.arange
         if arange and any(not isinstance(size, int) for size in shape_of(node.meta["val"])):
             raise SplitError(f"{source_line(node)}: {node.target} numbers the rows; a row must not know its position")
+
+    def _refuse_what_mixes_rows(self, node: fx.Node) -> None:
+        """Of a value that depends on rows, each result must have a row for each of them."""
+        value = node.meta["val"]
+        for tensor in value if isinstance(value, list | tuple) else [value]:
+            if tensor.numel() and all(isinstance(size, int) for size in tensor.shape):
+                raise SplitError(
+                    f"{source_line(node)}: {node.target} leaves no batch axis: {list(tensor.shape)} of all rows "
+                    f"together; the scores of a row must not depend on other rows"
+                )
 
     def _evaluate(self, node: fx.Node, args: Any, kwargs: Any) -> Any:
         """A value that depends on parameters alone is computed now."""

@@ -58,10 +58,12 @@ class Ranker:
         return {name: "item" if name.startswith("item") else "user" for name in self.inputs}
 
     def module(self, seed: int = 0) -> nn.Module:
-        """The model in evaluation mode, with seeded weights and running statistics as after training."""
+        """The model in evaluation mode; weights are seeded and as large as after training, so that scores differ."""
         torch.manual_seed(seed)
         module = self.build()
         for layer in module.modules():
+            if isinstance(layer, nn.Linear):
+                layer.weight.data *= 2
             if isinstance(layer, nn.BatchNorm1d):
                 nn.init.normal_(layer.running_mean, std=0.1)  # type: ignore[arg-type]
                 nn.init.uniform_(layer.running_var, 0.5, 1.5)  # type: ignore[arg-type]
