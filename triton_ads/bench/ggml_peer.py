@@ -93,6 +93,12 @@ class Ggml:
     def context(self, size: int) -> Any:
         return self.ggml_init(_InitParams(size, None, True))
 
+    def new_pool(self, threads: int) -> Any:
+        """A pool of threads that may be paused: one that waits by spinning would take other contenders' cores."""
+        params = _ThreadpoolParams()
+        self.ggml_threadpool_params_init(params, threads)
+        return self.ggml_threadpool_new(params)
+
     def weight_buffer_type(self) -> Any:
         """The buffers in which weights are repacked for the CPU's instructions, else the plain ones."""
         device = self.ggml_backend_dev_by_type(_DEVICE_CPU)
@@ -121,9 +127,7 @@ def contenders(case: Case, weight_NK: NDArray[np.float32], x_MK: NDArray[np.floa
 def contender(ggml: Ggml, name: str, kind: int, case: Case, weight_NK: Any, x_MK: Any) -> Contender:
     backend = ggml.ggml_backend_cpu_init()
     ggml.ggml_backend_cpu_set_n_threads(backend, case.threads)
-    params = _ThreadpoolParams()
-    ggml.ggml_threadpool_params_init(params, case.threads)
-    pool = ggml.ggml_threadpool_new(params)
+    pool = ggml.new_pool(case.threads)
     ggml.ggml_backend_cpu_set_threadpool(backend, pool)
 
     shape_context = ggml.context(1 << 20)
@@ -156,7 +160,6 @@ def contender(ggml: Ggml, name: str, kind: int, case: Case, weight_NK: Any, x_MK
     ggml.ggml_backend_tensor_set(x, x_MK.ctypes.data, 0, x_MK.nbytes)
 
     def burst(lot: int) -> None:
-        # A pool that waits by spinning would take the other contenders' cores.
         ggml.ggml_threadpool_resume(pool)
         ggml.ggml_backend_graph_compute(backend, graphs[lot])
         ggml.ggml_threadpool_pause(pool)

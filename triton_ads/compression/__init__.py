@@ -9,6 +9,11 @@
     packed_file.py   packed matrices in one checksummed, memory-mapped safetensors file
     sizes.py         bytes of a packed matrix beside the usual sparse formats
 
-NumPy only: what serves a model imports this package and no training library. The layout is drawn in
+    checkpoint.py    a published llama-family model: Hugging Face folder or GGUF file (checkpoint_*.py read them)
+    llama_config.py  the numbers of a decoder, the names of its matrices
+    packed_model.py  a whole decoder in one folder, as it is served (docs/decoder.md)
+    pack_model.py    from a checkpoint to a packed model, by magnitude and rounding alone
+
+What serves a model imports this package, NumPy and no training library. The layout is drawn in
 docs/packed_format.md.
 """

@@ -59,11 +59,13 @@ def mixed(layers: int) -> Choose:
 
 def pack_matrix(weight_NK: NDArray[np.float32], how: LayerFormat) -> PackedMatrix:
     """Float32 [outputs, inputs], pruned by magnitude and rounded to nearest."""
+    keep_NK = np.ones(weight_NK.shape, np.bool_)
+    if how.pattern.sparse:
+        keep_NK = largest_of_four(np.abs(weight_NK), how.pattern)
     if how.values is Values.BF16:
-        kept_NK = np.where(largest_of_four(np.abs(weight_NK), how.pattern), weight_NK, np.float32(0))
-        return pack_bf16(kept_NK, how.pattern)
+        return pack_bf16(np.where(keep_NK, weight_NK, np.float32(0)), how.pattern)
     size = how.group_size or fewest_bytes(weight_NK.shape[1], how.pattern)
-    return pack(round_to_nearest(weight_NK, how.pattern, size))
+    return pack(round_to_nearest(weight_NK, how.pattern, size, keep_NK))
 
 
 def fewest_bytes(columns: int, pattern: Pattern) -> int:
