@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -14,12 +16,13 @@ from tests.support.trained_build import TIER, randomise, write_build
 from triton_ads.bench import serving, serving_requests
 from triton_ads.bench.serving import DifferentScoresError, Plan
 from triton_ads.bench.serving_contender import FASTAPI, NAIVE, OURS, UNMIXED, Ask
-from triton_ads.bench.serving_cores import Cores, on_core
+from triton_ads.bench.serving_cores import Cores, busy_s, on_core
 from triton_ads.bench.serving_load import Outcome
 from triton_ads.bench.serving_peers.lookup import Lookup
 from triton_ads.bench.serving_peers.ranker import load_ranker
 from triton_ads.bench.serving_plot import draw_plot
 from triton_ads.bench.serving_report import ServingReport
+from triton_ads.server.processes import Process, read_process
 
 MIX = "256 candidates"
 
@@ -108,11 +111,10 @@ def test_the_lookup_gives_the_rows_of_the_store(release):
 
 
 @pytest.mark.server
-def test_the_command_measures_draws_and_leaves_nothing(var, tmp_path):
+def test_the_command_measures_and_draws(var, tmp_path):
     report, plot = tmp_path / "report.json", tmp_path / "plot.svg"
     command = [sys.executable, "-c", "from triton_ads.cli import main; raise SystemExit(main())", "bench", "serving"]
     command += ["--quick", "--seconds", "0.1", "--var", str(var), "--json", str(report), "--plot", str(plot)]
-    before = shared_memory()
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     document = json.loads(report.read_text())
@@ -121,12 +123,36 @@ def test_the_command_measures_draws_and_leaves_nothing(var, tmp_path):
     assert len(document["claims"]) == 10
     assert document["setting"]["tier"] == TIER
     ElementTree.parse(plot)
-    assert shared_memory() <= before
+    assert "turn 1, 256 candidates, 32 clients" in done.stdout
 
 
-def shared_memory() -> set[str]:
-    """Files of servers that this process, or one that it started, left in /dev/shm."""
-    return {path.name for path in Path("/dev/shm").glob("triton_ads_*")}
+@pytest.mark.server
+def test_ctrl_c_leaves_nothing(var):
+    command = [sys.executable, "-u", "-c", "from triton_ads.cli import main; raise SystemExit(main())"]
+    command += ["bench", "serving", "--var", str(var)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("starting FastAPI"):
+                break
+        started = {child.pid: child.started for child in descendants(process.pid)}
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    assert len(started) > 6  # three servers, their guardians and models
+    # One that was just being started is ended by its guardian, which misses its launcher.
+    end = time.monotonic() + 20
+    while left := [now for pid, ticks in started.items() if (now := read_process(pid)) and now.started == ticks]:
+        assert time.monotonic() < end, left
+        time.sleep(0.1)
+    assert not list(Path("/dev/shm").glob(f"triton_ads_{process.pid}_*"))
+
+
+def descendants(pid: int) -> list[Process]:
+    found = [p for path in Path("/proc").glob("[0-9]*") if (p := read_process(int(path.name)))]
+    family = {pid}
+    while more := {p.pid for p in found if p.parent in family} - family:
+        family |= more
+    return [p for p in found if p.pid in family - {pid}]
 
 
 def outcome(rate: float, p99: float, seconds: float = 10.0) -> Outcome:
@@ -199,6 +225,18 @@ def test_cores_are_apart_where_there_are_two():
         child = subprocess.run([sys.executable, "-c", "import os; print(os.sched_getaffinity(0))"], capture_output=True)
         assert child.stdout.decode().strip() == str({cores.server})
     assert os.sched_getaffinity(0) == available
+
+
+def test_what_a_core_does_is_seen():
+    cores = Cores.choose()
+    before = busy_s(cores.server)
+    with on_core(cores.server):
+        end = time.process_time() + 0.2
+        while time.process_time() < end:
+            pass
+    assert busy_s(cores.server) - before >= 0.15  # ticks of 10 ms
+    with pytest.raises(ValueError, match="core 100000: not in /proc/stat"):
+        busy_s(100_000)
 
 
 def test_quick_is_a_part_of_the_whole():

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+_STAT = Path("/proc/stat")
 _SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 
 
@@ -32,6 +33,16 @@ class Cores:
 
     def describe(self) -> str:
         return f"server on core {self.server}, load generator on core {self.generator} ({self.apart})"
+
+
+def busy_s(core: int) -> float:
+    """Time that a core has worked since the machine started, for whomever."""
+    for line in _STAT.read_text().splitlines():
+        name, *ticks = line.split()
+        if name == f"cpu{core}":
+            user, nice, system, _idle, _waiting, irq, softirq, steal = map(int, ticks[:8])
+            return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+    raise ValueError(f"core {core}: not in {_STAT}")
 
 
 @contextmanager
