@@ -254,7 +254,7 @@ def test_the_choice_of_the_tier_alone_cannot_be_asked_for(server):
     chosen = [{"name": "tier"}, {"name": "reason"}]
     status, text = posted(server, json.dumps({**body, "outputs": chosen}))
     assert (status, "unexpected deadlock" in text) == (400, True)
-    for further in ("ranked_ids", "scores", "positions", "release"):
+    for further in ("ranked_ids", "scores", "rank_values", "positions", "release"):
         assert posted(server, json.dumps({**body, "outputs": [*chosen, {"name": further}]}))[0] == 200
 
 

@@ -16,7 +16,7 @@ from triton_ads.export.tier import Probability
 from triton_ads.manifest import Manifest
 from triton_ads.models.example import example_inputs
 from triton_ads.split.positional import Positional
-from triton_ads.training import new_model
+from triton_ads.training.calibrate import calibrated_ranker
 
 # M rows, N candidates, K labels
 
@@ -29,8 +29,8 @@ def load_ranker(release: Path, checkpoint: Path, tier: str) -> nn.Module:
     """
     if not checkpoint.is_file():
         raise FileNotFoundError(f"{checkpoint}: no such checkpoint; `triton-ads build` with the same --var makes it")
-    ranker = new_model(Manifest.load(release, verify_files=False).recipe, tier, release)
-    ranker.load_state_dict(torch.load(checkpoint, weights_only=True))
+    recipe = Manifest.load(release, verify_files=False).recipe
+    ranker = calibrated_ranker(recipe, tier, release, checkpoint, release / "tiers" / tier / "maps.json")
     return Probability(ranker).eval()
 
 
