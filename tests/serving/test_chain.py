@@ -142,6 +142,7 @@ def by_payout(tmp_path_factory):
 def test_ranked_by_an_expression(by_payout, name, tier, sent):
     """Stored and sent values, unknown ads without one, logarithms of what is below 0."""
     running, reference = by_payout[name]
+    running.counted()
     inputs = rank_inputs(**{"candidates": items(30), **sent}, user_id=USERS[12], tier=tier)
     answer = running.one(inputs)
     check(answer, reference.rank(inputs, tier))
@@ -150,6 +151,8 @@ def test_ranked_by_an_expression(by_payout, name, tier, sent):
         unknown = [ad not in ITEMS or (ad - ITEMS[0]) % 7 == 0 for ad in answer["ranked_ids"][0].tolist()]
         assert sum(unknown) > 3
         assert all(value == lowest for value, last in zip(answer["rank_values"][0], unknown, strict=True) if last)
+        without = int((answer["rank_values"] == lowest).sum())
+        assert running.counted()[count.WITHOUT_VALUE, ()] == without
 
 
 def test_requests_of_a_batch_rank_by_their_own_values(by_payout):

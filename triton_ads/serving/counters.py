@@ -35,6 +35,7 @@ BUCKET_MISSES = Metric("triton_ads_bucket_misses_total", "Groups that fit no buc
 OOV = Metric("triton_ads_oov_ids_total", "Ids answered as out of vocabulary, by where they stood", ("side",))
 COLD_STARTS = Metric("triton_ads_cold_starts_total", "Requests answered without any feature of their user")
 UNKNOWN_ITEMS = Metric("triton_ads_unknown_items_total", "Candidates neither in the store nor sent with features")
+WITHOUT_VALUE = Metric("triton_ads_candidates_without_value_total", "Candidates whose rank_by is no number: put last")
 SCENARIO_DEFAULTS = Metric("triton_ads_scenario_defaults_total", "Requests answered as the default scenario")
 TRUNCATED = Metric("triton_ads_truncated_events_total", "Events beyond the recipe's length of a sequence")
 CHOICES = Metric("triton_ads_tier_choices_total", "Tiers chosen, by reason", ("tier", "reason"))
@@ -42,7 +43,7 @@ REFUSED = Metric("triton_ads_refused_total", "Requests answered with an error, b
 
 METRICS = (
     BATCHES, REQUESTS, GROUPS, GROUPED, RUNS, ENGINE_SECONDS, CANDIDATES, SLOTS, BUCKET_HITS, BUCKET_MISSES,
-    OOV, COLD_STARTS, UNKNOWN_ITEMS, SCENARIO_DEFAULTS, TRUNCATED, CHOICES, REFUSED,
+    OOV, COLD_STARTS, UNKNOWN_ITEMS, WITHOUT_VALUE, SCENARIO_DEFAULTS, TRUNCATED, CHOICES, REFUSED,
 )  # fmt: skip
 
 #: Adds an amount to a metric with its label values.

@@ -14,7 +14,7 @@ from triton_ads.serving.engines import OnnxEngine
 from triton_ads.serving.errors import RequestError
 from triton_ads.serving.items import ItemEncoder
 from triton_ads.serving.mixed_batch import TierScorer
-from triton_ads.serving.ranking import RankRule, best_first
+from triton_ads.serving.ranking import LAST, RankRule, best_first
 from triton_ads.serving.release import Release
 from triton_ads.serving.service import Outputs, Route, tier_order
 from triton_ads.serving.state import StateFormat
@@ -95,7 +95,9 @@ class ItemScorer:
         items = self._items.encode(asked)
         lengths = [len(r.candidates_N) for r in asked]
         scores_MK = self._tiers[tier].score([r.state_Z for r in asked], lengths, items.rows_MF, items.dense_MD)
-        return scores_MK, self._rule.values(scores_MK, items.dense_MD, items.values_MV)
+        value_M = self._rule.values(scores_MK, items.dense_MD, items.values_MV)
+        self._counters.add(count.WITHOUT_VALUE, amount=int(np.count_nonzero(value_M == LAST)))
+        return scores_MK, value_M
 
     def _answer_of(
         self, request: ScorerRequest, scores_NK: NDArray[np.float32], value_N: NDArray[np.float32]
