@@ -91,7 +91,7 @@ class OwnModel(nn.Module):
         if self.item_dense is not None and item_dense is not None:
             ready["item_dense"] = self.item_dense(item_dense)
         logits = self.model(**{name: place.of(ready[place.input]) for name, place in self.arguments.items()})
-        return logits.unsqueeze(1) if logits.ndim == 1 else logits
+        return logits.unsqueeze(1) if isinstance(logits, Tensor) and logits.ndim == 1 else logits
 
 
 def own_model(recipe: Recipe, tier: str, table_rows: dict[str, int]) -> OwnModel:

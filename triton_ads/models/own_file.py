@@ -4,6 +4,7 @@ import inspect
 import linecache
 import sys
 import traceback
+import zlib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -36,7 +37,7 @@ def load_class(name: str, folder: Path, where: str) -> type[nn.Module]:
         reason = getattr(error, "strerror", None) or error
         raise RecipeError(f"{where}: {path} cannot be read: {reason}") from None
     # Compiled here: Python's own cache of compiled files could take the old one for a file changed a moment ago.
-    module = ModuleType(f"triton_ads_own_{path.stem}")
+    module = ModuleType(f"triton_ads_own_{path.stem}_{zlib.crc32(str(path.absolute()).encode()):08x}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # dataclasses and type hints look their module up
     linecache.checkcache(str(path))  # messages quote lines of the file
