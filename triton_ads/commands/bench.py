@@ -19,6 +19,7 @@ BENCHMARKS = {
     "ensemble": "the service on the real server: time outside the engines, batching, mixed tiers",
     "serving": "the service under load, beside naive serving on Triton, a shared model without mixing, and FastAPI",
     "evidence": "what journeys, EPNet, depth and the high tier are worth, where the best prediction is known",
+    "target": "constrained beam search in a tree of ads, beside Hugging Face's generate",
     "gemv": "products with packed INT4 N:M weights, beside NumPy, torch, ONNX Runtime and llama.cpp",
     "decode": "tokens a second of a decoder with packed weights, dense to mixed sparse, beside llama.cpp",
 }

@@ -5,8 +5,9 @@ import pytest
 import torch
 from transformers import LlamaForCausalLM
 
-from tests.support.hugging_face_llama import hugging_face
 from tests.support.random_llama import THETA, config_of, random_model
+from triton_ads.bench.hugging_face_llama import hugging_face
+from triton_ads.bench.target_peers import HuggingFaceBeams
 from triton_ads.serving.decoder import Decoder
 from triton_ads.serving.target.best_first import best_first
 from triton_ads.serving.target.calibrate import calibrate
@@ -39,7 +40,7 @@ def random_tree(seed: int, ads: int) -> Tree:
 
 def random_prompt(seed: int) -> np.ndarray:
     random = np.random.default_rng(1000 + seed)
-    return random.integers(0, VOCABULARY, random.integers(1, 30))
+    return random.integers(0, VOCABULARY, random.integers(2, 30))
 
 
 def run(one: Search, prompt: np.ndarray, tree_decoder: PackedTreeDecoder) -> Found:
@@ -48,33 +49,6 @@ def run(one: Search, prompt: np.ndarray, tree_decoder: PackedTreeDecoder) -> Fou
     tree_decoder.release(request.session)
     assert request.found is not None
     return request.found
-
-
-def generate(model: LlamaForCausalLM, tree: Tree, prompt: np.ndarray, beam: int) -> dict[tuple[int, ...], float]:
-    """Hugging Face's constrained beam search: identifier -> log-probability."""
-
-    def allowed(_: int, tokens: torch.Tensor) -> list[int]:
-        node = tree.node_of(tokens[len(prompt) :].tolist())
-        assert node is not None
-        return tree.children(np.array([node])).token_E.tolist()
-
-    found = model.generate(
-        torch.from_numpy(prompt)[None],
-        attention_mask=torch.ones(1, len(prompt), dtype=torch.int64),
-        num_beams=beam,
-        num_return_sequences=beam,
-        max_new_tokens=LENGTH,
-        min_new_tokens=LENGTH,
-        do_sample=False,
-        length_penalty=0.0,
-        prefix_allowed_tokens_fn=allowed,
-        return_dict_in_generate=True,
-        output_scores=True,
-        eos_token_id=None,
-        pad_token_id=0,
-    )
-    ids = [tuple(row[len(prompt) :].tolist()) for row in found.sequences]
-    return dict(zip(ids, found.sequences_scores.tolist(), strict=True))
 
 
 def brute_force(model: LlamaForCausalLM, tree: Tree, prompt: np.ndarray) -> np.ndarray:
@@ -90,7 +64,8 @@ def brute_force(model: LlamaForCausalLM, tree: Tree, prompt: np.ndarray) -> np.n
 @pytest.mark.parametrize("at", [0, 1, 2, None])
 def test_beam_mode_finds_what_generate_finds(reference: LlamaForCausalLM, seed: int, at: int | None) -> None:
     tree, prompt = random_tree(seed, 150), random_prompt(seed)
-    expected = generate(reference, tree, prompt, BEAM)
+    peer = HuggingFaceBeams(reference, tree, BEAM)
+    expected = peer.documented(prompt) if seed % 2 else peer.prefilled(prompt)
     trigger = Trigger(tree, ForwardCost(1, 0.1), at=at)
     found = run(search(tree, Blocked(tree), trigger, BEAM, "beam"), prompt, decoder())
     got = {tuple(tree.path(int(n))): float(s) for n, s in zip(found.node_B, found.score_B, strict=True)}

@@ -18,19 +18,20 @@ def calibrate(decoder: PackedTreeDecoder, prompt_tokens: int, beam: int) -> Forw
     that small forwards count as much as large ones.
     """
     sizes = sorted({min(decoder.nodes, size) for size in (1, beam, 4 * beam, 16 * beam)})
-    medians = [_forward_ms(decoder, prompt_tokens, size) for size in sizes]
+    medians = [forward_ms(decoder, prompt_tokens, size, _REPEATS) for size in sizes]
     if len(sizes) == 1:
         return ForwardCost(medians[0], 0.0)
     token_ms, fixed_ms = np.polyfit(sizes, medians, 1, w=1 / np.array(medians))
     return ForwardCost(max(0.0, float(fixed_ms)), max(1e-6, float(token_ms)))
 
 
-def _forward_ms(decoder: PackedTreeDecoder, prompt_tokens: int, size: int) -> float:
+def forward_ms(decoder: PackedTreeDecoder, prompt_tokens: int, size: int, repeats: int) -> float:
+    """Median milliseconds of a forward of `size` nodes behind a prompt."""
     none, zeros = np.zeros(0, np.int64), np.zeros(size, np.int64)
     first = Step(none, none, np.array([PROMPT]), np.zeros(1, np.int64), keep=True)
     step = Step(zeros, np.full(size, PROMPT), np.arange(size), zeros, keep=False)
     times = []
-    for _ in range(_REPEATS):
+    for _ in range(repeats):
         session = decoder.session(np.zeros(prompt_tokens, np.int64))
         decoder.forward([(session, first)])
         began = time.perf_counter()

@@ -37,5 +37,10 @@ def hugging_face(model: PackedModel, theta: float) -> LlamaForCausalLM:
 
 def logits_of(reference: LlamaForCausalLM, tokens: list[int]) -> NDArray[np.float32]:
     """Logits after each token of a plain sequence, float32 [T, V]."""
-    with torch.inference_mode():
-        return reference(torch.tensor([tokens])).logits[0].numpy()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # threads that wait for each other in so small a model take a hundred times as long
+    try:
+        with torch.inference_mode():
+            return reference(torch.tensor([tokens])).logits[0].numpy()
+    finally:
+        torch.set_num_threads(threads)
