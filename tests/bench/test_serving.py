@@ -1,5 +1,6 @@
 """The service benchmark: every contender answers what the model answers, and claims follow from outcomes."""
 
+import copy
 import json
 import os
 import signal
@@ -28,20 +29,23 @@ MIX = "256 candidates"
 
 
 @pytest.fixture(scope="module")
-def var(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("serving") / "var"
-    write_build(folder)
-    return folder
+def layout(tmp_path_factory):
+    return write_build(tmp_path_factory.mktemp("serving") / "var")
 
 
 @pytest.fixture(scope="module")
-def release(var):
-    return (var / "repository" / "item_scorer" / "1" / "release").resolve()
+def release(layout):
+    return layout.release.resolve()
 
 
 @pytest.fixture(scope="module")
-def bench(var, release, tmp_path_factory):
-    return serving.Bench(var, release, TIER, tmp_path_factory.mktemp("bench"), Cores.choose())
+def ranker(layout, release):
+    return load_ranker(release, layout.work("train", TIER) / "checkpoint.pt", TIER)
+
+
+@pytest.fixture(scope="module")
+def bench(layout, tmp_path_factory):
+    return serving.Bench(layout, TIER, tmp_path_factory.mktemp("bench"), Cores.choose())
 
 
 @pytest.fixture(scope="module")
@@ -51,31 +55,27 @@ def running(bench):
         yield bench
 
 
-def right(var, release, asks):
-    ranker = load_ranker(release, var / "work" / "tiny" / "train" / TIER / "checkpoint.pt", TIER)
-    return serving_requests.right_scores(ranker, release, asks)
-
-
 @pytest.mark.server
 @pytest.mark.parametrize("name", [OURS, NAIVE, UNMIXED, FASTAPI])
-def test_a_contender_answers_what_the_model_answers(running, var, release, name):
+def test_a_contender_answers_what_the_model_answers(running, ranker, release, name):
     users, items = (np.load(release / "store" / side / "ids.npy") for side in ("users", "items"))
     random = np.random.default_rng(5)
     asks = [Ask(int(users[0]), items[:1]), Ask(int(users[-1]), random.choice(items, 700))]  # without a history, and one
     asks += [Ask(10**12, random.choice(items, 9)), Ask(int(users[3]), np.array([items[0], 10**12]))]  # nobody knows
-    for ask, right_NK in zip(asks, right(var, release, asks), strict=True):
+    right = serving_requests.right_scores(ranker, release, asks)
+    for ask, right_NK in zip(asks, right, strict=True):
         assert len(ask.candidates_N) == 1 or np.ptp(right_NK) > 0.01  # else any order would be right
         np.testing.assert_allclose(running.ask(name, ask), right_NK, rtol=0, atol=1e-5)
 
 
 @pytest.mark.server
-def test_another_checkpoint_than_the_releases_is_noticed(running, var, release):
+def test_another_checkpoint_than_the_releases_is_noticed(running, ranker, release):
     asks = serving_requests.samples(release, longest=1000)
-    ranker = load_ranker(release, var / "work" / "tiny" / "train" / TIER / "checkpoint.pt", TIER)
-    randomise(ranker, seed=1)
-    other = serving_requests.right_scores(ranker, release, asks)
+    other = copy.deepcopy(ranker)
+    randomise(other, seed=1)
+    wrong = serving_requests.right_scores(other, release, asks)
     with pytest.raises(DifferentScoresError, match=r"ours, 256 candidates: scores differ by .* allowed 1e-04"):
-        serving.check_scores(OURS, asks, [running.ask(OURS, ask) for ask in asks], other)
+        serving.check_scores(OURS, asks, [running.ask(OURS, ask) for ask in asks], wrong)
 
 
 def test_a_missing_checkpoint_is_told(release, tmp_path):
@@ -111,10 +111,22 @@ def test_the_lookup_gives_the_rows_of_the_store(release):
 
 
 @pytest.mark.server
-def test_the_command_measures_and_draws(var, tmp_path):
+def test_the_command_measures_and_draws(layout, tmp_path):
     report, plot = tmp_path / "report.json", tmp_path / "plot.svg"
     command = [sys.executable, "-c", "from triton_ads.cli import main; raise SystemExit(main())", "bench", "serving"]
-    command += ["--quick", "--seconds", "0.1", "--var", str(var), "--json", str(report), "--plot", str(plot)]
+    command += [
+        "--quick",
+        "--seconds",
+        "0.1",
+        "--recipe",
+        layout.recipe,
+        "--var",
+        str(layout.var),
+        "--json",
+        str(report),
+        "--plot",
+        str(plot),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     document = json.loads(report.read_text())
@@ -127,9 +139,9 @@ def test_the_command_measures_and_draws(var, tmp_path):
 
 
 @pytest.mark.server
-def test_ctrl_c_leaves_nothing(var):
+def test_ctrl_c_leaves_nothing(layout):
     command = [sys.executable, "-u", "-c", "from triton_ads.cli import main; raise SystemExit(main())"]
-    command += ["bench", "serving", "--var", str(var)]
+    command += ["bench", "serving", "--recipe", layout.recipe, "--var", str(layout.var)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stdout is not None
         for line in process.stdout:

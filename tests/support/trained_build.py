@@ -1,5 +1,9 @@
 """A build of the tiny recipe with a real model, as `triton-ads build` leaves it, but not trained: random weights."""
 
+import json
+import os
+import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -10,10 +14,12 @@ from triton_ads.export.release import write_release
 from triton_ads.export.repository import write_repository
 from triton_ads.export.tier import export_tier
 from triton_ads.features.vocabulary import Tables
+from triton_ads.models.calibration import LabelMap
 from triton_ads.models.example import example_inputs
 from triton_ads.pipeline.layout import Layout
 from triton_ads.recipe import Recipe, parse_recipe
 from triton_ads.training import new_model
+from triton_ads.training.calibrate import calibrated_ranker
 
 TIER = "standard"
 _MODEL = {
@@ -36,22 +42,28 @@ def small_recipe() -> Recipe:
     return parse_recipe(document)
 
 
-def write_build(var: Path) -> Recipe:
-    """Write checkpoint, release and repository of `small_recipe` under `var`."""
+def write_build(var: Path) -> Layout:
+    """Write checkpoint, maps, release and repository of `small_recipe` under `var`."""
     recipe = small_recipe()
     layout = Layout(var, recipe.name)
     data, trained = layout.work("data"), layout.work("train", TIER)
+    maps = layout.work("calibrate", TIER) / "maps.json"
     write_tiny_release(data, recipe)
     ranker = new_model(recipe, TIER, data)
     randomise(ranker)
-    trained.mkdir(parents=True)
+    for folder in (trained, maps.parent, layout.graphs(TIER), layout.release.parent):
+        folder.mkdir(parents=True)
     torch.save(ranker.state_dict(), trained / "checkpoint.pt")
+    maps.write_text(json.dumps([asdict(LabelMap(recipe.labels[0], None, slope=0.5, shift=-0.25))]))
+    shutil.copy(maps, layout.graphs(TIER) / maps.name)
     rows = example_inputs(recipe, Tables.load(recipe, data / "vocabularies").table_rows, 8)
     quality = {label: {"auc": 0.5} for label in recipe.labels}
-    manifest = export_tier(recipe, TIER, ranker.eval(), rows, quality, layout.graphs(TIER))
+    ranker = calibrated_ranker(recipe, TIER, data, trained / "checkpoint.pt", maps)
+    manifest = export_tier(recipe, TIER, ranker, rows, quality, layout.graphs(TIER))
     release = write_release(recipe, data, {TIER: (layout.graphs(TIER), manifest)}, layout.releases)
+    layout.release.symlink_to(os.path.relpath(release, layout.release.parent))
     write_repository(release, layout.repository)
-    return recipe
+    return layout
 
 
 def randomise(model: nn.Module, seed: int = 0) -> None:

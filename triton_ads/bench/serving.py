@@ -36,6 +36,7 @@ from triton_ads.bench.serving_plot import save_plot
 from triton_ads.bench.serving_report import CLAIMED, ServingReport
 from triton_ads.manifest import Manifest
 from triton_ads.pipeline.layout import Layout
+from triton_ads.recipe.names import ENSEMBLE, prefixed
 from triton_ads.server.ports import HOST
 
 #: Offered rates of the open loop, as shares of what the contender answered in the closed loop of CLAIMED clients.
@@ -72,6 +73,7 @@ class Plan:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--var", type=Path, default=Path("var"), help="where the build is (default: %(default)s)")
+    parser.add_argument("--recipe", default="movielens", metavar="NAME", help="what was built (default: %(default)s)")
     parser.add_argument("--tier", help="default: the recipe's default tier")
     parser.add_argument("--seconds", type=float, help="length of one measurement (default: 2.5; --quick: 1)")
     parser.add_argument("--turns", type=int, help="turns of every contender (default: 2; --quick: 1)")
@@ -83,7 +85,8 @@ def run(args: argparse.Namespace) -> ServingReport:
     torch.set_num_threads(1)
     cores = Cores.choose()
     _say(cores.describe())
-    release = (args.var / "repository" / "item_scorer" / "1" / "release").resolve()
+    layout = Layout(args.var, args.recipe)
+    release = layout.release.resolve()
     recipe = Manifest.load(release, verify_files=False).recipe
     tier = args.tier or recipe.router.default_tier
     plan = Plan.of(args.seconds or (1 if args.quick else 2.5), args.quick)
@@ -91,15 +94,15 @@ def run(args: argparse.Namespace) -> ServingReport:
     report = ServingReport(f"service, tier {tier}", deadline_ms=recipe.serving.deadline_ms)
     report.setting = {"cores": cores.describe(), "tier": tier, "release": release.name, "turns": turns}
     with tempfile.TemporaryDirectory(prefix="triton-ads-serving-") as temporary:
-        bench = Bench(args.var, release, tier, Path(temporary), cores)
+        bench = Bench(layout, tier, Path(temporary), cores)
         with bench.started():
             for turn in range(turns):
                 bench.take_turn(plan, turn, report)
         report.setting["largest share of the server's core used by others"] = round(bench.disturbed, 3)
         if bench.disturbed > DISTURBED:
             _say(
-                f"other processes used up to {bench.disturbed:.0%} of the server's core: rates are too low and latencies"
-                " too high, and not by the same for every contender; the core time of a request can be compared"
+                f"other processes used up to {bench.disturbed:.0%} of the server's core: rates are too low, latencies "
+                "too high, and not by the same for every contender; the core time of a request can be compared"
             )
     report.conclude()
     if args.plot:
@@ -108,11 +111,11 @@ def run(args: argparse.Namespace) -> ServingReport:
 
 
 class Bench:
-    """The contenders of one tier of a release, and what is asked of them."""
+    """The contenders of one tier of the release that was built last, and what is asked of them."""
 
-    def __init__(self, var: Path, release: Path, tier: str, folder: Path, cores: Cores) -> None:
+    def __init__(self, layout: Layout, tier: str, folder: Path, cores: Cores) -> None:
+        release = layout.release.resolve()
         recipe = Manifest.load(release, verify_files=False).recipe
-        layout = Layout(var, recipe.name)
         self._cores = cores
         self.disturbed = 0.0  # largest share of the server's core that others used during a load
         checkpoint = layout.work("train", tier) / "checkpoint.pt"
@@ -123,7 +126,7 @@ class Bench:
         export_rows(ranker, release, version)
         contenders.write_peer("unmixed", "UnmixedModel", release, tier, PEER_BATCH, unmixed)
         self.contenders = [
-            contenders.ours(layout.repository, tier),
+            contenders.ours(layout.repository, prefixed(ENSEMBLE, recipe.serving.prefix), tier),
             contenders.triton_peer(NAIVE, "naive", naive),
             contenders.triton_peer(UNMIXED, "unmixed", unmixed),
         ]

@@ -75,12 +75,12 @@ class Contender:
     scores: Callable[[Answer, Ask], NDArray[np.float32]]
 
 
-def ours(repository: Path, tier: str) -> Contender:
-    """The ensemble `rank`, over all of its inputs."""
+def ours(repository: Path, ensemble: str, tier: str) -> Contender:
+    """The ensemble `rank` under the name that it has in the repository."""
 
     def request(ask: Ask) -> bytes:
         inputs = rank_inputs(ask.candidates_N, user_id=ask.user, deadline_us=_FAR_US, tier=tier)
-        return _triton_request("rank", inputs)
+        return _triton_request(ensemble, inputs)
 
     def scores(answer: Answer, ask: Ask) -> NDArray[np.float32]:
         result = _triton_result(answer)
