@@ -1,5 +1,6 @@
 """The rendered repository: the one in git, and one for a release."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +11,18 @@ from tritonclient.grpc import model_config_pb2 as pb
 
 from tests.support.tiny_release import tiny_recipe, write_tiny_release
 from triton_ads.export.configs import render_configs
-from triton_ads.export.repository import DEFAULT_RECIPE, render_repository, render_tree, write_repository
+from triton_ads.export.repository import (
+    DEFAULT_RECIPE,
+    Replaced,
+    render_repository,
+    render_tree,
+    served_recipes,
+    write_repository,
+)
 from triton_ads.manifest import Manifest, ManifestError
-from triton_ads.recipe import load_recipe
+from triton_ads.pipeline.layout import Layout
+from triton_ads.pipeline.stages.repository import run as run_repository_stage
+from triton_ads.recipe import load_recipe, parse_recipe
 
 ROOT = Path(__file__).parents[2]
 MODELS = {"router", "user_encoder", "item_scorer"}
@@ -110,6 +120,81 @@ def test_writing_again_replaces_the_release(tmp_path):
         write_repository(release, tmp_path / "repository")
     found = Manifest.load(tmp_path / "repository" / "item_scorer" / "1" / "release")
     assert found.recipe.serving.tile == 16
+
+
+def release_of(folder, name, prefix=None, tile=8):
+    """A release of a recipe of its own."""
+    document = tiny_recipe(tile=tile, **({"prefix": prefix} if prefix else {})).model_dump(mode="json")
+    return write_tiny_release(folder, parse_recipe({**document, "name": name}))
+
+
+def test_a_prefix_is_part_of_every_name():
+    configs = {name: config(text) for name, text in render_configs(tiny_recipe(prefix="mine")).items()}
+    assert set(configs) == {"mine_router", "mine_user_encoder", "mine_item_scorer", "mine_rank"}
+    assert all(found.name == name for name, found in configs.items())
+    steps = configs["mine_rank"].ensemble_scheduling.step
+    assert [step.model_name for step in steps] == ["mine_router", "mine_user_encoder", "mine_item_scorer"]
+    plain = {name: config(text) for name, text in render_configs(tiny_recipe()).items()}
+    assert [t.name for t in configs["mine_rank"].input] == [t.name for t in plain["rank"].input]
+    files = render_repository(tiny_recipe(prefix="mine"))
+    assert files["mine_router/1/model.py"] == render_repository(tiny_recipe())["router/1/model.py"]
+
+
+def test_recipes_with_prefixes_of_their_own_are_served_side_by_side(tmp_path):
+    repository = tmp_path / "repository"
+    assert write_repository(release_of(tmp_path / "a", "first"), repository) == []
+    before = texts(repository)
+    assert write_repository(release_of(tmp_path / "b", "second", "b", tile=16), repository) == []
+    assert served_recipes(repository) == {"rank": "first", "b_rank": "second"}
+    assert {name: text for name, text in texts(repository).items() if not name.startswith("b_")} == before
+    tiles = [Manifest.load(repository / m / "1" / "release").recipe.serving.tile for m in ("router", "b_router")]
+    assert tiles == [8, 16]
+
+
+def test_a_recipe_with_the_same_prefix_takes_the_place_of_the_former_and_it_is_told(tmp_path):
+    repository = tmp_path / "repository"
+    for prefix, ensemble in ((None, "rank"), ("b", "b_rank")):
+        write_repository(release_of(tmp_path / f"first {prefix}", "first", prefix), repository)
+        second = release_of(tmp_path / f"second {prefix}", "second", prefix)
+        assert Replaced("first", ensemble) in write_repository(second, repository)
+        assert served_recipes(repository) == {ensemble: "second"}
+        assert write_repository(second, repository) == []  # itself
+
+
+def test_a_recipe_whose_prefix_changed_is_served_once(tmp_path):
+    repository = tmp_path / "repository"
+    write_repository(release_of(tmp_path / "other", "other", "o"), repository)
+    write_repository(release_of(tmp_path / "before", "mine"), repository)
+    found = write_repository(release_of(tmp_path / "after", "mine", "m"), repository)
+    assert found == [Replaced("mine", "rank")]
+    assert served_recipes(repository) == {"o_rank": "other", "m_rank": "mine"}
+    assert not (repository / "router").exists()
+
+
+def test_a_release_that_is_gone_is_known_by_its_folder(tmp_path):
+    repository = tmp_path / "repository"
+    release = release_of(tmp_path / "first-0123456789ab", "first")
+    write_repository(release, repository)
+    shutil.rmtree(release)
+    assert served_recipes(repository) == {"rank": "first"}
+
+
+def test_the_stage_says_whom_it_replaced_and_owns_its_four_folders_only(tmp_path, capsys):
+    layouts = {}
+    for name, prefix in (("first", None), ("second", None), ("third", "t"), ("second", "s")):
+        layout = layouts[name] = Layout(tmp_path, name)
+        layout.release.parent.mkdir(parents=True, exist_ok=True)
+        layout.release.unlink(missing_ok=True)
+        release = release_of(tmp_path / "releases" / f"{name} {prefix}", name, prefix)
+        layout.release.symlink_to(release)
+        written = run_repository_stage(Manifest.load(release).recipe, layout)
+        start = f"{prefix}_" if prefix else ""
+        assert {p.name for p in written} == {f"{start}{model}" for model in (*MODELS, "rank")}
+    assert capsys.readouterr().out == (
+        "repository: rank served the recipe first, which is served no longer; "
+        "give one of the two a `serving.prefix` of its own to serve both\n"
+        "repository: removed rank and its models: this recipe's, under the prefix it had before\n"
+    )
 
 
 def test_a_damaged_release_is_not_rendered(tmp_path):

@@ -14,13 +14,14 @@ releases can be moved or mounted together, and publishing another release is one
 build/recipes/movielens.yaml.
 """
 
+import json
 import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from triton_ads.export.configs import render_configs
-from triton_ads.manifest import Manifest
+from triton_ads.manifest import MANIFEST_FILE, Manifest
 from triton_ads.recipe import Recipe, load_recipe
 from triton_ads.recipe.names import ENCODER, ENSEMBLE, MODELS, ROUTER, SCORER, chain_of, ensembles, prefixed
 
@@ -98,13 +99,22 @@ def write_repository(release: Path, repository: Path) -> list[Replaced]:
 
 
 def served_recipes(repository: Path) -> dict[str, str]:
-    """The recipe behind every ensemble of a repository: a release's folder is called RECIPE-ID."""
+    """The name of the recipe behind every ensemble of a repository."""
     found = {}
     for ensemble in ensembles([path.name for path in repository.glob("*") if path.is_dir()]):
-        links = sorted((repository / chain_of(ensemble)[0]).glob(f"*/{RELEASE_LINK}"))
+        versions = sorted((repository / chain_of(ensemble)[0]).iterdir())
+        links = [version / RELEASE_LINK for version in versions if (version / RELEASE_LINK).is_symlink()]
         if links:
-            found[ensemble] = links[-1].readlink().name.rpartition("-")[0]
+            found[ensemble] = _recipe_name(links[-1])
     return found
+
+
+def _recipe_name(release: Path) -> str:
+    """Of a release that may be of another version of this library, or be gone: then the name of its folder tells."""
+    try:
+        return str(json.loads((release / MANIFEST_FILE).read_text())["recipe"]["name"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return release.resolve().name.rpartition("-")[0]
 
 
 def _write(files: dict[str, str], folder: Path) -> None:
