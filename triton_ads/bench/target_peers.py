@@ -27,7 +27,7 @@ class HuggingFaceBeams:
         with torch.inference_mode():
             cache = self._model(torch.from_numpy(prompt)[None, :-1], use_cache=True, logits_to_keep=1).past_key_values
         cache.batch_repeat_interleave(self._beam)
-        return self._generate(prompt, past_key_values=cache)
+        return self._generate(prompt, cache=cache)
 
     def _generate(self, prompt: NDArray[np.int64], **more: object) -> dict[tuple[int, ...], float]:
         tree, start = self._tree, len(prompt)
