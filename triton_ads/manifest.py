@@ -10,6 +10,7 @@ A release is a folder that the build writes once and never changes:
     tiers/TIER/user.onnx         the part that runs once per user
     tiers/TIER/item.onnx         the part that runs per candidate, in tiles
     tiers/TIER/table.bin         the physical embedding table, memory-mapped by both parts
+    router/gain.json             where the router is learned: its model (triton_ads/routing/gain.py)
     tiers/TIER/maps.json         the calibration maps that both parts hold, for people
 
 The server refuses a release whose files do not have the digests that the manifest gives.
@@ -85,6 +86,16 @@ class TierManifest(_Part):
     calibration: tuple[PredictedOverActual, ...] = ()
 
 
+class RouterManifest(_Part):
+    """A learned router, and what the requests of the test part gain by the high tier, in nats of log-loss."""
+
+    features: int
+    penalty: float  # that cross-validation chose
+    requests: dict[str, int]  # fitted on validation, judged on test
+    gain: float  # mean over all requests
+    gain_of_best_quarter: float  # mean over the quarter of which the router expects most
+
+
 class Manifest(_Part):
     """What the server must know of a release."""
 
@@ -96,6 +107,7 @@ class Manifest(_Part):
     vocabulary_digest: str
     table_rows: dict[str, int]  # rows of each table, PAD and OOV included
     tiers: dict[str, TierManifest]
+    router: RouterManifest | None = None  # of a recipe whose router is learned
     files: dict[str, str]  # path inside the release -> sha256
 
     def save(self, folder: Path) -> None:

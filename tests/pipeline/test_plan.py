@@ -8,7 +8,7 @@ import yaml
 
 from triton_ads.pipeline.layout import Layout
 from triton_ads.pipeline.plan import plan
-from triton_ads.recipe import Recipe, parse_recipe
+from triton_ads.recipe import Recipe, load_recipe, parse_recipe
 
 TINY = Path(__file__).parents[1] / "recipes" / "tiny.yaml"
 ALL = [
@@ -70,3 +70,16 @@ def test_only_the_changed_tier_is_concerned(tmp_path: Path, tiny: Recipe) -> Non
     standard = recipe_digests(tiny, tmp_path)["train standard"]
     assert "recipe tiers.standard" in standard
     assert "recipe tiers.high" not in standard
+
+
+def test_a_learned_router_is_a_stage_of_what_it_was_learned_from(tmp_path: Path) -> None:
+    recipe = load_recipe(TINY.with_name("tiny_adaptive.yaml"))
+    stages = {stage.name: stage for stage in plan(recipe, Layout(tmp_path, recipe.name))}
+    assert list(stages)[-3:] == ["router", "release", "repository"]
+    of_tiers = {f"{kind}/{tier}" for kind in ("train", "calibrate", "export") for tier in ("standard", "high")}
+    needs = {str(folder.relative_to(tmp_path / "work" / recipe.name)) for folder in stages["router"].needs}
+    assert needs == {"data", *of_tiers}
+    assert stages["router"].folder in stages["release"].needs
+    # What it may spend and when it may be asked is for the server to know.
+    fields = {name for name in stages["router"].inputs() if name.startswith("recipe router")}
+    assert fields == {"recipe router.default_tier", "recipe router.high_tier"}

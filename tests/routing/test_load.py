@@ -1,5 +1,7 @@
 """How the budget follows the load, by a clock of its own."""
 
+import itertools
+
 import pytest
 
 from triton_ads.routing.load import DECREASE, INCREASE, LOWEST, PERIOD_SECONDS, LoadLevel
@@ -56,7 +58,7 @@ def test_lasting_trouble_leaves_a_little_and_calm_brings_it_back_slowly(clock: C
     assert min(levels) == LOWEST
     calm = levels[levels.index(LOWEST) :]
     assert calm[-1] == 1.0
-    assert all(0 <= after - before <= INCREASE + 1e-9 for before, after in zip(calm, calm[1:], strict=False))
+    assert all(0 <= after - before <= INCREASE + 1e-9 for before, after in itertools.pairwise(calm))
 
 
 def test_a_pause_is_calm(clock: Clock) -> None:

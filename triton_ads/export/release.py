@@ -4,11 +4,18 @@ import shutil
 from pathlib import Path
 
 from triton_ads.features.vocabulary import Tables
-from triton_ads.manifest import Manifest, TierManifest, file_digest, release_id
+from triton_ads.manifest import Manifest, RouterManifest, TierManifest, file_digest, release_id
 from triton_ads.recipe import Recipe
+from triton_ads.routing.gain import GAIN_FILE
 
 
-def write_release(recipe: Recipe, data: Path, tiers: dict[str, tuple[Path, TierManifest]], releases: Path) -> Path:
+def write_release(
+    recipe: Recipe,
+    data: Path,
+    tiers: dict[str, tuple[Path, TierManifest]],
+    releases: Path,
+    router: tuple[Path, RouterManifest] | None = None,
+) -> Path:
     """Gather vocabularies, store and tiers in `releases/NAME-ID` and write the manifest.
 
     The folder appears whole or not at all: it is made under another name and renamed.
@@ -16,17 +23,21 @@ def write_release(recipe: Recipe, data: Path, tiers: dict[str, tuple[Path, TierM
     Args:
         data: what `triton_ads.data.prepare` wrote.
         tiers: tier -> its folder and manifest, as `export_tier` gives them.
+        router: of a recipe whose router is learned, the file and its manifest, as `train_router` gives them.
 
     Returns:
         The folder of the release; one that is there already is left as it is.
     """
-    staging = releases / ".staging"
+    staging = releases / f".staging-{recipe.name}"  # recipes may be built at once
     shutil.rmtree(staging, ignore_errors=True)
     staging.mkdir(parents=True)
     for part in ("vocabularies", "store"):
         shutil.copytree(data / part, staging / part)
     for tier, (folder, _) in tiers.items():
         shutil.copytree(folder, staging / "tiers" / tier)
+    if router is not None:
+        (staging / GAIN_FILE).parent.mkdir()
+        shutil.copyfile(router[0], staging / GAIN_FILE)
     files = {str(path.relative_to(staging)): file_digest(path) for path in sorted(staging.rglob("*")) if path.is_file()}
     tables = Tables.load(recipe, data / "vocabularies")
     manifest = Manifest(
@@ -36,6 +47,7 @@ def write_release(recipe: Recipe, data: Path, tiers: dict[str, tuple[Path, TierM
         vocabulary_digest=tables.digest,
         table_rows=tables.table_rows,
         tiers={tier: found for tier, (_, found) in tiers.items()},
+        router=router[1] if router is not None else None,
         files=files,
     )
     manifest.save(staging)

@@ -1,5 +1,6 @@
 """From a recipe to a model repository, in stages that are redone only when something they depend on has changed:
-data -> train (each tier) and baselines -> calibrate (each tier) -> export (each tier) -> release -> repository.
+data -> train (each tier) and baselines -> calibrate (each tier) -> export (each tier) -> router (of a recipe that
+learns it) -> release -> repository.
 
     layout.py      where everything lies under var/
     stages/        one file a stage: what it reads and what it writes

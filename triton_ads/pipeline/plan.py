@@ -53,6 +53,13 @@ def plan(recipe: Recipe, layout: Layout) -> list[Stage]:
         fields = [*model, f"tiers.{tier}", "serving.tile"]
         stages.append(_stage(recipe, layout, "export", tier, fields=fields, packages=_EXPORT, needs=needs))
     needs = [data, *(layout.work("export", tier) for tier in recipe.tiers)]
+    if recipe.router.learned:
+        # Of what exporting made it reads what a tier costs.
+        judged = (recipe.router.default_tier, str(recipe.router.high_tier))
+        made = [layout.work(kind, tier) for kind in ("train", "calibrate", "export") for tier in judged]
+        fields = [*model, "router.default_tier", "router.high_tier"]
+        stages.append(_stage(recipe, layout, "router", None, fields=fields, packages=("numpy",), needs=[data, *made]))
+        needs.append(layout.work("router"))
     stages.append(_stage(recipe, layout, "release", None, fields=Recipe.model_fields, needs=needs))
     stages.append(
         _stage(recipe, layout, "repository", None, fields=Recipe.model_fields, needs=[layout.work("release")])

@@ -103,6 +103,11 @@ class Router:
             )
         return tier or None
 
+    @property
+    def budget_per_second(self) -> float:
+        """Candidates a second that the high tier may score under the load just now."""
+        return self._budget.per_second
+
     def group(self, request: RouterRequest) -> int:
         return 0
 

@@ -77,7 +77,7 @@ def calibrated_ranker(recipe: Recipe, tier: str, folder: Path, checkpoint: Path,
 
 
 def served_logits(examples: Examples, trained: Path, calibrated: Path, part: Part) -> NDArray:
-    """Logits float64 [n, K] of a part's examples as the tier is served: those of `trained` behind the maps of `calibrated`.
+    """Logits float64 [n, K] of a part's examples as the tier is served: those of training behind the maps.
 
     Args:
         trained, calibrated: what `triton_ads.training.train` and `calibrate` wrote for the tier.

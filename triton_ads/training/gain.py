@@ -67,7 +67,7 @@ class Requests:
         return np.concatenate(parts)
 
 
-def losses(label_nK: NDArray[np.float32], logit_nK: NDArray[np.float32]) -> Floats:
+def losses(label_nK: NDArray[np.float32], logit_nK: NDArray[np.floating]) -> Floats:
     """Log-loss of each example, summed over labels, in nats [n]."""
     logit_nK = logit_nK.astype(np.float64)
     return (np.logaddexp(0, logit_nK) - label_nK * logit_nK).sum(axis=1)

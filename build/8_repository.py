@@ -1,6 +1,6 @@
-"""Stage 7: a Triton model repository that serves the release.
+"""Stage 8: a Triton model repository that serves the release.
 
-    python build/7_repository.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
+    python build/8_repository.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
 
 Reads:  the release
 Writes: VAR/repository
