@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.echo_repository import write_echo
+from tests.support.tiny_release import tiny_recipe, write_tiny_release
 from triton_ads.cli import main
 from triton_ads.client import RankClient
+from triton_ads.export.repository import write_repository
+from triton_ads.recipe import parse_recipe
 from triton_ads.server.processes import Process, read_process, read_stub, session_members, shared_regions
 
 pytestmark = pytest.mark.server
@@ -183,4 +186,22 @@ def test_verbose_shows_all_of_tritons_log(serve, tmp_path):
     printed = "\n".join(served.lines)
     assert "Started GRPCInferenceService" in printed
     assert "hello from the model" in printed
+    assert served.end(signal.SIGTERM, 12)[0] == 0
+
+
+def test_recipes_that_can_be_loaded_are_served_without_one_that_cannot(serve, tmp_path):
+    for name in ("fine", "broken"):
+        document = tiny_recipe(prefix=name).model_dump(mode="json")
+        release = write_tiny_release(tmp_path / name, parse_recipe({**document, "name": name}))
+        write_repository(release, tmp_path / "repository")
+    (tmp_path / "broken" / "tiers" / "high" / "item.onnx").unlink()
+    served = serve(tmp_path / "repository", "--not-strict")
+    printed = "\n".join(served.lines)
+    assert re.search(r"^not served: broken_item_scorer: .*item\.onnx", printed, re.MULTILINE), printed
+    assert "/v2/models/fine_rank/infer" in printed
+    assert "broken_rank/infer" not in printed
+    rank = next(line for line in served.lines if "triton-ads rank" in line).strip()
+    rank = rank.replace("triton-ads", f"{sys.executable} -m triton_ads.cli", 1)
+    done = subprocess.run(rank, shell=True, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert "Ad 10" in done.stdout, done.stderr
     assert served.end(signal.SIGTERM, 12)[0] == 0

@@ -13,6 +13,7 @@ from triton_ads.export.repository import write_repository
 from triton_ads.recipe import parse_recipe
 from triton_ads.recipe.names import MODELS
 from triton_ads.server import ServerStartError, TritonServer
+from triton_ads.server.canary import RankCanary
 from triton_ads.server.metrics import settled_metric
 from triton_ads.server.watchdog import WatchdogLimits
 
@@ -101,6 +102,13 @@ def test_a_killed_stub_of_one_does_not_disturb_the_other(two):
     assert answered
     assert {model: stubs for model, stubs in after["models"].items() if model.startswith("a_")} == pids
     assert after["counts"]["restarts"] == before["counts"]["restarts"]
+
+
+def test_the_canary_asks_every_ensemble_and_names_those_that_fail(two):
+    RankCanary(two.http_url, lambda: two.models)(30)
+    gone = [f"c_{model}" for model in (*MODELS, "rank")]
+    with pytest.raises(RankError, match=r"^c_rank: .*unknown model: 'c_rank'"):
+        RankCanary(two.http_url, lambda: [*two.models, *gone])(30)
 
 
 @pytest.fixture

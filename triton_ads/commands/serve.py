@@ -17,7 +17,7 @@ from types import FrameType
 
 from triton_ads.client.request import json_body, rank_inputs
 from triton_ads.commands.options import MAX_PORT, whole
-from triton_ads.recipe.names import ensembles
+from triton_ads.recipe.names import ENSEMBLE, ensembles
 from triton_ads.server import PortTakenError, ServerInstallError, ServerStartError, TritonServer
 
 REPOSITORY = Path("var/repository")
@@ -97,7 +97,7 @@ def _introduce(server: TritonServer, repository: Path) -> None:
         request.write_text(json_body(rank_inputs([1, 2, 3], user_id=42)))
         print("ask it, from another terminal:")
     for model in asked:
-        print(f"  {_rank_command(server, repository)}{f' --model {model}' if len(asked) > 1 else ''}")
+        print(f"  {_rank_command(server, repository, model)}")
         print(f"  curl -s http://{server.http_url}/v2/models/{model}/infer -d @{request}")
     print("Ctrl-C stops it", flush=True)
 
@@ -107,8 +107,10 @@ def _shown(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
-def _rank_command(server: TritonServer, repository: Path) -> str:
+def _rank_command(server: TritonServer, repository: Path, model: str) -> str:
     command = "triton-ads rank --user 42 --candidates 500 --top 10"
+    if model != ENSEMBLE:
+        command += f" --model {model}"
     if server.process.ports["gRPC"] != GRPC_PORT:
         command += f" --url {server.grpc_url}"
     if repository != REPOSITORY:
