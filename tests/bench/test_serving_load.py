@@ -200,6 +200,7 @@ def test_an_open_loop_asks_at_its_rate_however_slow_the_server_is():
         outcome = generate(Load("open", 300, 1.0, seed=1), port)
     due = poisson_arrivals(300, 1.5, fresh(1))
     assert len(outcome.ms) == int(np.sum(due >= 0.5))
+    assert outcome.kept_up
     assert outcome.errors == 0
     assert min(outcome.ms) >= 99
 
@@ -222,6 +223,7 @@ def test_what_a_saturated_server_never_answers_is_an_error_and_counts_as_waiting
     with server(answer) as port:
         outcome = generate(Load("open", 400, 1.0), port)
     assert outcome.rate <= 51
+    assert not outcome.kept_up
     # About 150 of 400 are answered or under way at the end; all others are given up.
     assert outcome.errors > 200
     assert "could not be sent" in outcome.first_error

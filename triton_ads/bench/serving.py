@@ -41,7 +41,6 @@ from triton_ads.server.ports import HOST
 
 #: Offered rates of the open loop, as shares of what the contender answered in the closed loop of CLAIMED clients.
 SHARES = (0.3, 0.5, 0.65, 0.8, 0.9, 1.0)
-KEPT_UP = 0.95  # a server that answers a smaller share of what is due is saturated
 TOLERANCE = 1e-4
 DISTURBED = 0.1  # others that use more of the server's core are told; the machine's own work takes a hundredth or two
 POOL = 256  # different requests of a mix
@@ -179,7 +178,7 @@ class Bench:
                     rate = share * report.closed[contender.name, mix, CLAIMED][0].rate
                     outcome = self._measure(contender, mix, Load("open", rate, plan.seconds, seed=turn))
                     report.open[contender.name, mix, rate].append(outcome)
-                    if outcome.percentile(0.99) > report.deadline_ms or outcome.rate < KEPT_UP * rate:
+                    if outcome.percentile(0.99) > report.deadline_ms or not outcome.kept_up:
                         saturated.add(contender.name)
                 order.rotate()
 

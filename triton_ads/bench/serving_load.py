@@ -26,6 +26,7 @@ from triton_ads.server.processes import PROC, session_members
 #: Connections of an open loop, and so requests that a server holds at once. What is due beyond them waits at the
 #: client, with its clock running.
 CONNECTIONS = 64
+KEPT_UP = 0.95  # of what was due in the window: chance makes that more or less than the rate says
 WARM_UP_S = 0.5
 ROUNDS = 3  # answers a client that a closed loop waits for, however long that takes
 _PATIENCE_S = 120  # for what is under way before and after the window
@@ -81,6 +82,11 @@ class Outcome:
     def rate(self) -> float:
         """Requests answered a second."""
         return self.answered / self.seconds
+
+    @property
+    def kept_up(self) -> bool:
+        """Whether as much was answered as was asked, or due, but for what is under way at both ends of the window."""
+        return self.answered >= KEPT_UP * len(self.ms)
 
     def percentile(self, q: float) -> float:
         return percentile(self.ms, q)
