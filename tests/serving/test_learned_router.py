@@ -238,5 +238,5 @@ def test_a_model_of_other_features_is_refused(release: Path, tmp_path: Path) -> 
     names = ("something", *parameters.features[1:])
     (folder / GAIN_FILE).write_text(parameters.model_copy(update={"features": names}).model_dump_json())
     seal(folder, Release.open(release).recipe)
-    with pytest.raises(GainError, match="different: .*something"):
+    with pytest.raises(GainError, match=r"different: .*something"):
         Router(Release.open(folder), Counters())

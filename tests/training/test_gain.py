@@ -17,11 +17,13 @@ def planted(requests: int, noise: float, seed: int) -> tuple[np.ndarray, np.ndar
 
 def test_a_planted_gain_is_found() -> None:
     x_RX, _, gain_R = planted(20_000, noise=0.3, seed=0)
-    parameters, penalty = fit_gain([f"f{i}" for i in range(20)], x_RX, gain_R, np.ones(20_000, np.int64))
+    parameters, _ = fit_gain([f"f{i}" for i in range(20)], x_RX, gain_R, np.ones(20_000, np.int64))
     other_RX, true_R, _ = planted(5000, noise=0.0, seed=1)
     assert np.corrcoef(GainModel(parameters)(other_RX), true_R)[0, 1] > 0.98
     assert {int(i) for i in np.argsort(-np.abs(parameters.weight))[:2]} == {3, 7}
-    assert penalty < max(PENALTIES)
+    slope, start = np.polyfit(GainModel(parameters)(other_RX), true_R, 1)  # the scale is right as well
+    assert slope == pytest.approx(1, abs=0.1)
+    assert start == pytest.approx(0, abs=0.01)
 
 
 def test_where_there_is_nothing_to_find_the_mean_is_predicted() -> None:
@@ -29,10 +31,10 @@ def test_where_there_is_nothing_to_find_the_mean_is_predicted() -> None:
     x_RX = random.normal(0, 1, (500, 40)).astype(np.float32)
     gain_R = 0.01 + 0.2 * random.normal(0, 1, 500)
     parameters, penalty = fit_gain([f"f{i}" for i in range(40)], x_RX, gain_R, np.ones(500, np.int64))
-    assert penalty >= 1e5
+    assert penalty in PENALTIES
     predicted_R = GainModel(parameters)(x_RX)
     assert predicted_R.mean() == pytest.approx(gain_R.mean(), abs=1e-4)
-    assert predicted_R.std() < 0.01
+    assert predicted_R.std() < 0.02  # a tenth of the noise
 
 
 def test_a_request_counts_by_its_examples() -> None:

@@ -23,9 +23,11 @@ from triton_ads.routing.journey import JourneyFeatures
 
 Floats = NDArray[np.float64]
 
-#: Of the squared weights; the best in cross-validation is taken. The features are standardised, so a penalty counts in
-#: examples: the largest leaves hardly more than the mean gain.
-PENALTIES = tuple(10.0**e for e in range(1, 8))
+#: Of the squared weights; the one by which held-out requests are told apart best is taken. The features are
+#: standardised: a penalty of 1 halves the weight of a feature that goes along with no other.
+PENALTIES = tuple(10.0**e for e in range(-3, 4))
+#: What was seen in one request of four hundred must not count as twenty standard deviations in the next.
+LEAST_STD = 0.05
 #: Parts of the requests, user by user, each predicted by a fit on the others.
 FOLDS = 5
 #: A gain beyond this many nats counts as this many: a few surprises of one tier must not decide for all.
@@ -84,19 +86,15 @@ def fit_gain(
         examples_R: examples of each request; a request counts by them, since its gain is their mean.
     """
     mean_X, std_X = features_RX.mean(axis=0, dtype=np.float64), features_RX.std(axis=0, dtype=np.float64)
-    std_X[std_X < 1e-6] = 1.0  # never seen to differ: its standardised value is 0, and so is its weight
+    std_X = np.maximum(std_X, LEAST_STD)
     x_RX, y_R = (features_RX - mean_X) / std_X, np.clip(gain_R, -CLIP, CLIP)
     weight_R = examples_R / examples_R.mean()
-    fold_R = np.arange(len(y_R)) * FOLDS // len(y_R)
-    error_P = np.zeros(len(PENALTIES))
-    for fold in range(FOLDS):
-        rest, held = fold_R != fold, fold_R == fold
-        for p, (w_X, b) in enumerate(_ridges(x_RX[rest], y_R[rest], weight_R[rest])):
-            error_P[p] += float((weight_R[held] * (x_RX[held] @ w_X + b - y_R[held]) ** 2).sum())
-    best = int(np.argmin(error_P))
-    w_X, b = _ridges(x_RX, y_R, weight_R)[best]
+    held_PR = _held_out(x_RX, y_R, weight_R)
+    best = int(np.argmax([_correlation(held_R, y_R, weight_R) for held_R in held_PR]))
+    # How far from the mean the predictions should go is a question of its own, put to the same held-out predictions.
+    w_X = max(0.0, _slope(held_PR[best], y_R, weight_R)) * _ridges(x_RX, y_R, weight_R)[best]
     parameters = GainParameters(
-        bias=b,
+        bias=float(weight_R @ (y_R - x_RX @ w_X) / weight_R.sum()),
         features=tuple(names),
         mean=tuple(mean_X.tolist()),
         std=tuple(std_X.tolist()),
@@ -105,15 +103,35 @@ def fit_gain(
     return parameters, PENALTIES[best]
 
 
-def _ridges(x_RX: Floats, y_R: Floats, weight_R: Floats) -> list[tuple[Floats, float]]:
-    """Weights [X] and bias of `sum weight (w x + b - y)^2 + penalty |w|^2` for each of PENALTIES; b is free."""
+def _held_out(x_RX: Floats, y_R: Floats, weight_R: Floats) -> list[Floats]:
+    """For each of PENALTIES the prediction of every request by a fit on the other folds, [R]."""
+    fold_R = np.arange(len(y_R)) * FOLDS // len(y_R)
+    held_PR = [np.zeros(len(y_R)) for _ in PENALTIES]
+    for fold in range(FOLDS):
+        rest, held = fold_R != fold, fold_R == fold
+        middle_X = weight_R[rest] @ x_RX[rest] / weight_R[rest].sum()
+        for held_R, w_X in zip(held_PR, _ridges(x_RX[rest], y_R[rest], weight_R[rest]), strict=True):
+            held_R[held] = (x_RX[held] - middle_X) @ w_X
+    return held_PR
+
+
+def _correlation(predicted_R: Floats, y_R: Floats, weight_R: Floats) -> float:
+    """Weighted, up to a factor that is the same for all predictions of y: tells requests apart, whatever the scale."""
+    middle = weight_R @ predicted_R / weight_R.sum()
+    return _slope(predicted_R, y_R, weight_R) * float(np.sqrt(weight_R @ (predicted_R - middle) ** 2))
+
+
+def _slope(predicted_R: Floats, y_R: Floats, weight_R: Floats) -> float:
+    """Of the weighted regression of y on the prediction; 0 where the prediction is constant."""
+    centred_R = predicted_R - weight_R @ predicted_R / weight_R.sum()
+    spread = float(weight_R @ centred_R**2)
+    return float(weight_R @ (centred_R * y_R)) / spread if spread > 0 else 0.0
+
+
+def _ridges(x_RX: Floats, y_R: Floats, weight_R: Floats) -> list[Floats]:
+    """Weights [X] that minimise `mean weight (w x + b - y)^2 + penalty |w|^2`, b free, for each of PENALTIES."""
     total = weight_R.sum()
-    middle_X, middle = weight_R @ x_RX / total, float(weight_R @ y_R / total)
-    centred_RX = x_RX - middle_X
-    value_X, vector_XX = np.linalg.eigh((centred_RX * weight_R[:, None]).T @ centred_RX)
-    turned_X = vector_XX.T @ (centred_RX.T @ (weight_R * (y_R - middle)))
-    found = []
-    for penalty in PENALTIES:
-        w_X = vector_XX @ (turned_X / (np.maximum(value_X, 0) + penalty))
-        found.append((w_X, middle - float(middle_X @ w_X)))
-    return found
+    centred_RX = x_RX - weight_R @ x_RX / total
+    value_X, vector_XX = np.linalg.eigh((centred_RX * weight_R[:, None]).T @ centred_RX / total)
+    turned_X = vector_XX.T @ (centred_RX.T @ (weight_R * (y_R - weight_R @ y_R / total))) / total
+    return [vector_XX @ (turned_X / (np.maximum(value_X, 0) + penalty)) for penalty in PENALTIES]
