@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from triton_ads.bench.ggml_peer import Ggml
 
-#: llama.cpp's numbers: enum llama_ftype, enum ggml_type.
-_FTYPE = {"F16": 1, "Q4_0": 2}
+#: llama.cpp's numbers: enum llama_ftype (of the K types the medium mixes), enum ggml_type.
+_FTYPE = {"F16": 1, "Q4_0": 2, "Q8_0": 7, "Q2_K": 10, "Q3_K": 12, "Q4_K": 15}
 _GGML_Q4_0 = 2
 #: Name -> (file type, whether embeddings and head are Q4_0 as well). By its own recipe they are Q8_0 in this model.
 PEERS = {
