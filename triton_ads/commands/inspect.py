@@ -4,6 +4,7 @@ triton-ads inspect recipe                    columns of every tensor of the wire
 triton-ads inspect recipe my.yaml            the same of another recipe; says what is wrong with one
 triton-ads inspect release                   the release being served: tiers, quality, parity, cost
 triton-ads inspect split --tier high         what a user's part computes and an ad's part reads; what is not shared
+triton-ads inspect split --tier high --svg high.svg      the same, drawn as a picture
 triton-ads inspect schema                    the JSON schema of recipes, for editors
 """
 
@@ -26,6 +27,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "release", type=Path, nargs="?", metavar="FOLDER", help=f"a release (the one that {REPOSITORY} serves)"
         )
     split.add_argument("--tier", help="this tier only")
+    split.add_argument(
+        "--svg", type=Path, metavar="FILE", help="also draw the parts in FILE, or one file a tier: FILE-TIER"
+    )
     what.add_parser("schema", help="the JSON schema of recipes")
 
 
@@ -50,5 +54,5 @@ def run(args: argparse.Namespace) -> int:
     if args.what == "release":
         show_release(folder, Console())
     else:
-        show_split(folder, args.tier, Console())
+        show_split(folder, args.tier, Console(), args.svg)
     return 0

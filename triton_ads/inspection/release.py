@@ -2,36 +2,16 @@
 
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
 from rich.console import Console
 from rich.table import Table
 
-import triton_ads
+from triton_ads.inspection.drawing import svg, text
+from triton_ads.inspection.split import FLOAT_BYTES, SplitDocument, show_report
 from triton_ads.inspection.tables import new_table
 from triton_ads.inspection.units import count, size
-from triton_ads.manifest import Manifest, ManifestError, StateEntry
-
-FLOAT_BYTES = 4
+from triton_ads.manifest import Manifest, ManifestError
 #: Measures of the scores without the calibration maps begin so.
 UNCALIBRATED = "uncalibrated_"
-
-
-class _Copied(BaseModel):
-    operator: str
-    source: str
-    elements: int
-
-
-class _SplitDocument(BaseModel):
-    """What is shown of tiers/TIER/split.json; triton_ads/split/report.py says what the fields mean."""
-
-    flops_row: int
-    flops_user: int
-    flops_item: int
-    shared: float
-    state_bytes: int
-    state: tuple[StateEntry, ...]
-    unshared: tuple[_Copied, ...]
 
 
 def show_release(folder: Path, console: Console) -> None:
@@ -109,8 +89,9 @@ def calibration_table(manifest: Manifest) -> Table:
     return table
 
 
-def show_split(folder: Path, tier: str | None, console: Console) -> None:
-    """
+def show_split(folder: Path, tier: str | None, console: Console, picture: Path | None = None) -> None:
+    """Tables and a drawing of every tier's split, or of one; `picture`: a file for the drawing of that one, as SVG.
+
     Raises:
         ManifestError: no release, no such tier, or no report of its split.
     """
@@ -118,44 +99,11 @@ def show_split(folder: Path, tier: str | None, console: Console) -> None:
     if tier is not None and tier not in manifest.tiers:
         raise ManifestError(f"{folder}: tier {tier!r} is not known; tiers: {', '.join(manifest.tiers)}")
     for name in [tier] if tier else manifest.tiers:
-        _show_tier(name, _split_report(folder / "tiers" / name / "split.json"), console)
-
-
-def _split_report(path: Path) -> _SplitDocument:
-    try:
-        return _SplitDocument.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise ManifestError(f"{path}: no report of the split: {error.strerror or error}") from None
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ManifestError(f"{path}: no report of the split: {place}{': ' if place else ''}{first['msg']}") from None
-
-
-def _show_tier(name: str, report: _SplitDocument, console: Console) -> None:
-    console.print(f"[bold]{name}[/]", highlight=False)
-    console.print(
-        f"As written, a request of N ads costs N x {count(report.flops_row)} FLOPs; split, "
-        f"{count(report.flops_user)} + N x {count(report.flops_item)}: "
-        f"{report.shared:.1%} of an ad's operations are done once for a user.",
-        highlight=False,
-    )
-    state = new_table(f"State of a user: {size(report.state_bytes)}", "value", "shape", "dtype", ">bytes")
-    for entry in report.state:
-        shape = " x ".join(map(str, entry.shape)) or "1"
-        state.add_row(entry.name, shape, entry.dtype, str(FLOAT_BYTES * entry.size))
-    console.print(state)
-    if not report.unshared:
-        console.print("Nothing of the user is copied for each ad.", highlight=False)
-        return
-    title = "Copied for each ad, because no rule of the compiler covers it"
-    unshared = new_table(title, "operator", ">elements an ad", "where")
-    for copied in report.unshared:
-        unshared.add_row(*_unshared_row(copied))
-    console.print(unshared)
-
-
-def _unshared_row(entry: _Copied) -> tuple[str, str, str]:
-    root = Path(triton_ads.__file__).parent.parent
-    where = str(entry.source).removeprefix(f"{root}/")
-    return str(entry.operator), str(entry.elements), where
+        report = SplitDocument.load(folder / "tiers" / name / "split.json")
+        show_report(name, report, console)
+        if report.operators:
+            console.print(text(report), highlight=False, soft_wrap=True)
+        if picture:
+            path = picture if tier else picture.with_stem(f"{picture.stem}-{name}")
+            path.write_text(svg(report, f"{manifest.recipe.name} {name}"))
+            console.print(f"drawn in {path}", highlight=False, soft_wrap=True)

@@ -1,5 +1,6 @@
 """From a module to an exported graph: batch axis free, functional, operators as the model wrote them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import sympy
@@ -24,6 +25,11 @@ class Captured:
     batch: sympy.Symbol
     statics: dict[str, torch.Tensor]
     inputs: dict[str, str]
+
+    def arguments(self, rows: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+        """What the graph's placeholders take, in their order, for rows of the inputs by name."""
+        fed = {**self.statics, **{placeholder: rows[name] for name, placeholder in self.inputs.items()}}
+        return [fed[str(node.target)] for node in self.graph.nodes if node.op == "placeholder"]
 
 
 def capture(module: nn.Module, example_inputs: dict[str, torch.Tensor]) -> Captured:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from triton_ads.split.capture import capture
+from triton_ads.split.capture import Captured, capture
 from triton_ads.split.cut import Entry, finish
 from triton_ads.split.emit import Unshared
 from triton_ads.split.errors import FixedBatchError, SplitError
@@ -31,6 +31,7 @@ class Split:
     item_inputs: tuple[str, ...]
     state: tuple[Entry, ...]
     unshared: tuple[Unshared, ...]
+    captured: Captured  # the row-wise graph of which both were made
 
     @property
     def state_size(self) -> int:
@@ -78,4 +79,5 @@ def split(module: nn.Module, example_inputs: dict[str, torch.Tensor], sides: Map
         item_inputs=tuple(name for name in example_inputs if sides[name] == "item"),
         state=tuple(entries),
         unshared=tuple(copy for node, copy in emit.copies.items() if node in live),
+        captured=captured,
     )

@@ -35,6 +35,9 @@ REPLAYED_VIEWS = {
     aten.expand.default,
 }
 
+#: Why a user's value is copied where no rule says more.
+_JOINED = "put side by side with values of the item"
+
 #: Operators that copy along axes.
 STRETCHES = {aten.expand.default, aten.repeat.default, aten.tile.default}
 
@@ -45,11 +48,15 @@ class Part:
     def __init__(self, names: dict[int, str]) -> None:
         self.graph = fx.Graph()
         self.constants: dict[str, torch.Tensor] = {}
+        self.origin: fx.Node | None = None  # the node of the row-wise model that is being translated
         self._names = names
         self._nodes: dict[int, fx.Node] = {}
 
     def call(self, target: Any, *args: Any, **kwargs: Any) -> fx.Node:
-        return self.graph.call_function(target, args, kwargs)
+        node = self.graph.call_function(target, args, kwargs)
+        if self.origin is not None:
+            node.meta["origin"] = self.origin.name
+        return node
 
     def constant(self, tensor: torch.Tensor) -> fx.Node:
         """A reading of `tensor`; the same tensor is stored once."""
@@ -119,6 +126,11 @@ class Emitter:
         self._by_tile: dict[fx.Node, fx.Node] = {}
         self._by_row: dict[fx.Node, fx.Node] = {}
         self._inner: fx.Node | None = None
+
+    def turn_to(self, node: fx.Node | None) -> None:
+        """What is emitted from now on is made of `node` of the row-wise model."""
+        self.current = self.user.origin = self.item.origin = node
+        self.reason = ""
 
     def begin(self, inputs: Iterable[tuple[str, Side, Shape, torch.dtype]]) -> dict[str, Row]:
         """Declare the inputs of both graphs; the item graph also gets the batch sizes that everything else uses."""
@@ -241,7 +253,7 @@ class Emitter:
             self._by_row[value.node] = self._gather(value, self._user_of_row(), self.rows)
             if self.current is not None:
                 elements = math.prod(size for size in value.shape if isinstance(size, int))
-                copy = Unshared(str(self.current.target), source_line(self.current), elements, self.reason)
+                copy = Unshared(str(self.current.target), source_line(self.current), elements, self.reason or _JOINED)
                 self.copies[self._by_row[value.node]] = copy
         return Row("item", noted(self._by_row[value.node], value.shape, value.dtype), value.shape, value.dtype)
 

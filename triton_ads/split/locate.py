@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 from torch.overrides import TorchFunctionMode
 
-from triton_ads.split.capture import capture
+from triton_ads.split.capture import Captured, capture
 from triton_ads.split.errors import SplitError, source_line
 from triton_ads.split.values import shape_of
 
@@ -84,9 +84,9 @@ def where_rows_meet(module: nn.Module, inputs: Mapping[str, torch.Tensor]) -> st
         captured = capture(module, dict(inputs))
     except SplitError:
         return ""
-    together = _values(captured.graph, captured.inputs, captured.statics, inputs)
+    together = _values(captured, inputs)
     alone = [
-        _values(captured.graph, captured.inputs, captured.statics, {name: t[row : row + 1] for name, t in inputs.items()})
+        _values(captured, {name: tensor[row : row + 1] for name, tensor in inputs.items()})
         for row in range(min(_ROWS, len(next(iter(inputs.values())))))
     ]
     for node in together:
@@ -103,26 +103,23 @@ def _close(a: torch.Tensor, b: torch.Tensor) -> bool:
     return bool(torch.allclose(a.double(), b.double(), rtol=1e-4, atol=1e-5, equal_nan=True))
 
 
-def _values(
-    graph: fx.Graph, names: Mapping[str, str], statics: Mapping[str, torch.Tensor], inputs: Mapping[str, torch.Tensor]
-) -> dict[fx.Node, torch.Tensor]:
+def _values(captured: Captured, inputs: Mapping[str, torch.Tensor]) -> dict[fx.Node, torch.Tensor]:
     """Every tensor that an operator of the graph gives."""
-    fed = {**statics, **{placeholder: inputs[name] for name, placeholder in names.items()}}
-    values: dict[fx.Node, torch.Tensor] = {}
-
-    class Recorder(fx.Interpreter):
-        def run_node(self, node: fx.Node) -> Any:
-            result = super().run_node(node)
-            if node.op == "call_function" and isinstance(result, torch.Tensor):
-                values[node] = result
-            return result
-
-    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
-    recorder = Recorder(fx.GraphModule(nn.Module(), graph), garbage_collect_values=True)
-    recorder.run(*(fed[str(node.target)] for node in placeholders))
-    return {node: values[original] for node, original in _originals(graph, recorder.graph, values)}
+    recorder = _Recorder(fx.GraphModule(nn.Module(), captured.graph))
+    recorder.run(*captured.arguments(inputs))
+    by_name = {node.name: node for node in captured.graph.nodes}
+    return {by_name[name]: value for name, value in recorder.values.items()}
 
 
-def _originals(graph: fx.Graph, copy: fx.Graph, values: Mapping[fx.Node, Any]) -> list[tuple[fx.Node, fx.Node]]:
-    pairs = zip(graph.nodes, copy.nodes, strict=True)
-    return [(mine, theirs) for mine, theirs in pairs if theirs in values]
+class _Recorder(fx.Interpreter):
+    """Keeps the tensor of every operator, by the name of its node."""
+
+    def __init__(self, module: fx.GraphModule) -> None:
+        super().__init__(module)
+        self.values: dict[str, torch.Tensor] = {}
+
+    def run_node(self, n: fx.Node) -> Any:
+        result = super().run_node(n)
+        if n.op == "call_function" and isinstance(result, torch.Tensor):
+            self.values[n.name] = result
+        return result

@@ -25,6 +25,9 @@ _ASSERTIONS = {
     torch.ops.aten._assert_async.msg,
 }
 
+_NO_RULE = "no rule for this operator"
+_NOT_COVERED = "its rule does not cover this form"
+
 #: Constants of the type of another value.
 _CONSTANTS = {aten.new_zeros, aten.new_ones, aten.new_full, aten.new_empty}
 
@@ -55,10 +58,10 @@ class _Propagation:
             self.values[placeholders[name]] = Static(tensor)
         for node in self.captured.graph.nodes:
             if node.op == "call_function":
-                self.emit.current = node
+                self.emit.turn_to(node)
                 self.values[node] = self._translate(node)
             elif node.op == "output":
-                self.emit.current = None  # scores are per row: a copy to get there is no loss
+                self.emit.turn_to(None)  # scores are per row: a copy to get there is no loss
                 return self.emit, self._scores(node)
             elif node.op != "placeholder":
                 raise SplitError(f"{source_line(node)}: {node.op} {node.target} is not understood")
@@ -103,8 +106,10 @@ class _Propagation:
         if not blocks and len({row.side for row in rows}) == 1:
             rewritten = self._apply_rule(REWRITES.get(node.target), node, args, kwargs)
             return self._copy(node, rows[0].side, args, kwargs) if rewritten is None else rewritten
-        result = self._apply_rule(rule_for(node.target), node, args, kwargs)
+        rule = rule_for(node.target)
+        result = self._apply_rule(rule, node, args, kwargs)
         if result is None:  # no rule covers it: copy the users by row
+            self.emit.reason = self.emit.reason or (_NOT_COVERED if rule else _NO_RULE)
             args, kwargs = self._as_items([args, kwargs])
             result = self._copy(node, "item", args, kwargs)
         return result

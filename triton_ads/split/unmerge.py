@@ -25,7 +25,7 @@ aten = torch.ops.aten
 _VIEWS = {aten.view.default, aten._unsafe_view.default, aten.reshape.default}
 _SOFTMAX = {aten.softmax.int, aten.log_softmax.int}
 _NORMS = {aten.layer_norm.default, aten.rms_norm.default}
-_REDUCTIONS = {aten.sum.dim_IntList, aten.mean.dim, aten.amax.default, aten.amin.default}
+_REDUCTIONS = {aten.sum.dim_IntList, aten.mean.dim, aten.amax.default, aten.amin.default, aten.any.dim, aten.all.dim}
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,8 @@ class _Unmerging:
             return None
         keep = len(node.args) > 2 and bool(node.args[2])
         groups = tuple(count for axis, count in enumerate(x.groups) if keep or axis not in axes)
-        return _Apart(self._call(node.target, x.node, moved, keep), groups)
+        dims = moved[0] if isinstance(given, int) else moved
+        return _Apart(self._call(node.target, x.node, dims, keep), groups)
 
     def _embedding(self, node: fx.Node, table: _Apart) -> _Apart | None:
         ids = self.values[node.args[1]]  # type: ignore[index]

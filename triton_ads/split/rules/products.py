@@ -33,8 +33,8 @@ def matmul(emit: Emitter, node: fx.Node, a: Any, b: Any) -> Row | Blocks | None:
         return None if None in parts else emit.blocks(b.axis, [p for p in parts if p is not None])
     if isinstance(a, Row) and isinstance(b, Row):
         return row_product(emit, a, b)
+    emit.reason = "vectors of both sides meet vectors of both sides in one product"
     if rank == 3 and len(b.shape) == 3:
-        emit.reason = "every vector of the user meets every one of the item in one product"
         whole = row_product(emit, emit.as_item(a), emit.as_item(b))
         return replace(whole, made=Grid(a, b)) if whole else None
     return None

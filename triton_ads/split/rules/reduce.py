@@ -21,13 +21,14 @@ def _reduced(shape: Shape, axes: Sequence[int], keepdim: bool) -> Shape:
 
 
 def reduction(emit: Emitter, node: fx.Node, x: Any, axis: Any = None, keepdim: bool = False, **kwargs: Any) -> Any:
-    """sum, mean, amax, amin over given axes."""
+    """sum, mean, amax, amin, any, all over given axes."""
     if not isinstance(x, Blocks) or axis is None or kwargs.get("dtype") is not None:
         return None
     axes = [normal_axis(a, len(x.shape)) for a in ([axis] if isinstance(axis, int) else axis)]
     dtype = node.meta["val"].dtype  # a sum of bools is an integer
+    given = axes[0] if isinstance(axis, int) else axes
     parts = [
-        emit.emit(p.side, node.target, p, axes, keepdim, shape=_reduced(p.shape, axes, keepdim), dtype=dtype)
+        emit.emit(p.side, node.target, p, given, keepdim, shape=_reduced(p.shape, axes, keepdim), dtype=dtype)
         for p in x.parts
     ]
     if x.axis not in axes:
@@ -92,6 +93,7 @@ def _as_matrix(emit: Emitter, x: Row, axes: Sequence[Sequence[int]]) -> Row:
 def norm(emit: Emitter, node: fx.Node, x: Any, normalized_shape: Sequence[int], *args: Any) -> Any:
     """layer_norm and rms_norm over trailing axes, where the blocks lie on another axis."""
     if not isinstance(x, Blocks) or x.axis >= len(x.shape) - len(normalized_shape):
+        emit.reason = "normalised over values of both sides"
         return None
     return _per_block(emit, node, x, normalized_shape, *args)
 
@@ -99,6 +101,7 @@ def norm(emit: Emitter, node: fx.Node, x: Any, normalized_shape: Sequence[int], 
 def softmax(emit: Emitter, node: fx.Node, x: Any, axis: int, *args: Any) -> Any:
     """softmax and log_softmax, where the blocks lie on another axis."""
     if not isinstance(x, Blocks) or normal_axis(axis, len(x.shape)) == x.axis:
+        emit.reason = "a softmax over values of both sides"
         return None
     return _per_block(emit, node, x, axis, *args)
 
@@ -115,6 +118,8 @@ _COMBINE: dict[Any, Any] = {
     aten.mean.dim: aten.add.Tensor,
     aten.amax.default: aten.maximum.default,
     aten.amin.default: aten.minimum.default,
+    aten.any.dim: aten.logical_or.default,
+    aten.all.dim: aten.logical_and.default,
 }
 
 RULES: dict[Any, Any] = {
@@ -122,6 +127,8 @@ RULES: dict[Any, Any] = {
     aten.mean.dim: reduction,
     aten.amax.default: reduction,
     aten.amin.default: reduction,
+    aten.any.dim: reduction,
+    aten.all.dim: reduction,
     aten.layer_norm.default: norm,
     aten.rms_norm.default: norm,
     aten.softmax.int: softmax,
