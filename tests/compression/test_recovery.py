@@ -1,0 +1,84 @@
+"""Recovery training: closer to the uncompressed model, under the same masks, on the same grids."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from tests.support.random_llama import config_of, random_checkpoint
+from triton_ads.compression.calibration import calibrate
+from triton_ads.compression.compressed_matrix import CompressedMatrix, PrunedMatrix, pruned_matrix
+from triton_ads.compression.llama import Llama, build_llama, linear_layers, with_weights
+from triton_ads.compression.patterns import Pattern, Values
+from triton_ads.compression.quantised import QuantisedMatrix, largest_of_four, round_to_nearest
+from triton_ads.compression.recipe import RecoveryPart
+from triton_ads.compression.recovery import recover
+
+IDS_ST = np.random.default_rng(2).integers(0, 101, (64, 16))
+PART = RecoveryPart(steps=30, sequences=4, tokens=16, learning_rate=0.05)
+
+
+def divergence(model: Llama, matrices: dict[str, CompressedMatrix]) -> float:
+    ids = torch.from_numpy(IDS_ST)
+    with torch.no_grad():
+        wanted = model(ids).log_softmax(-1)
+        with with_weights(model, {name: one.dequantised() for name, one in matrices.items()}):
+            found = model(ids).log_softmax(-1)
+    return functional.kl_div(found, wanted, log_target=True, reduction="sum").item() / ids.numel()
+
+
+@pytest.fixture(scope="module")
+def model() -> Llama:
+    model = build_llama(random_checkpoint(config_of(hidden=64, intermediate=100)))
+    model.lm_head.weight.data *= 0.05  # the shared checkpoint is sure of every token: nothing would be left to learn
+    return model
+
+
+def compressed(model: Llama, values: Values) -> tuple[dict[str, CompressedMatrix], dict[str, NDArray[np.bool_]]]:
+    matrices: dict[str, CompressedMatrix] = {}
+    keep = {}
+    for name, layer in linear_layers(model):
+        weight_NK = layer.weight.numpy()
+        pattern = Pattern.DENSE if name == "lm_head" else Pattern.TWO_OF_FOUR
+        keep[name] = largest_of_four(np.abs(weight_NK), pattern)
+        if values is Values.INT4:
+            matrices[name] = round_to_nearest(weight_NK, pattern, 64, keep[name])
+        else:
+            matrices[name] = pruned_matrix(np.where(keep[name], weight_NK, np.float32(0)), pattern)
+    return matrices, keep
+
+
+@pytest.mark.parametrize("values", list(Values))
+def test_closer_under_the_same_masks_and_grids(model: Llama, values: Values) -> None:
+    matrices, keep = compressed(model, values)
+    before = {name: layer.weight.clone() for name, layer in linear_layers(model)}
+    trained = recover(model, matrices, keep, IDS_ST, PART)
+    assert divergence(model, trained) < 0.9 * divergence(model, matrices)
+    assert trained["lm_head"] is matrices["lm_head"]
+    for name, one in trained.items():
+        other = matrices[name]
+        assert not one.dequantised()[~keep[name]].any()
+        if isinstance(one, QuantisedMatrix) and isinstance(other, QuantisedMatrix):
+            np.testing.assert_array_equal(one.scales_NB, other.scales_NB)
+            np.testing.assert_array_equal(one.group_size_N, other.group_size_N)
+        else:
+            assert isinstance(one, PrunedMatrix)
+            np.testing.assert_array_equal(one.weight_NK, pruned_matrix(one.weight_NK, one.pattern).weight_NK)
+    for name, layer in linear_layers(model):
+        torch.testing.assert_close(layer.weight, before[name], rtol=0, atol=0)
+
+
+def test_the_same_twice(model: Llama) -> None:
+    calibrate(model, IDS_ST[:1])  # leaves nothing behind that training would meet
+    matrices, keep = compressed(model, Values.INT4)
+    part = PART.model_copy(update={"steps": 5})
+    first, second = (recover(model, matrices, keep, IDS_ST, part) for _ in range(2))
+    for name, one in first.items():
+        np.testing.assert_array_equal(one.dequantised(), second[name].dequantised())
+
+
+def test_text_that_is_short_is_read_again(model: Llama) -> None:
+    matrices, keep = compressed(model, Values.INT4)
+    trained = recover(model, matrices, keep, IDS_ST[:3], PART.model_copy(update={"steps": 2}))
+    assert list(trained) == list(matrices)
