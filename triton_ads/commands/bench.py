@@ -20,6 +20,7 @@ BENCHMARKS = {
     "serving": "the service under load, beside naive serving on Triton, a shared model without mixing, and FastAPI",
     "evidence": "what journeys, EPNet, depth and the high tier are worth, where the best prediction is known",
     "target": "constrained beam search in a tree of ads, beside Hugging Face's generate",
+    "quality": "what compression costs: perplexity and answers against bytes and tokens/s, beside llama.cpp",
     "gemv": "products with packed INT4 N:M weights, beside NumPy, torch, ONNX Runtime and llama.cpp",
     "decode": "tokens a second of a decoder with packed weights, dense to mixed sparse, beside llama.cpp",
 }
