@@ -18,6 +18,7 @@ BENCHMARKS = {
     "ranking": "what splitting is worth: row-wise, split by hand, split by the compiler",
     "ensemble": "the service on the real server: time outside the engines, batching, mixed tiers",
     "serving": "the service under load, beside naive serving on Triton, a shared model without mixing, and FastAPI",
+    "router": "quality against mean FLOPs, by whoever chooses the requests of the high tier",
     "evidence": "what journeys, EPNet, depth and the high tier are worth, where the best prediction is known",
     "target": "constrained beam search in a tree of ads, beside Hugging Face's generate",
     "quality": "what compression costs: perplexity and answers against bytes and tokens/s, beside llama.cpp",
