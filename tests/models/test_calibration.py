@@ -9,11 +9,12 @@ from torch import Tensor, nn
 
 from tests.support.recipes import tiny_recipe
 from triton_ads.export.onnx_session import open_session, run_session
-from triton_ads.export.tier import export_tier
+from triton_ads.export.tier import SIDES, Probability, export_tier
 from triton_ads.models import build_model
 from triton_ads.models.calibration import Calibrated, LabelMap
 from triton_ads.models.example import example_inputs
 from triton_ads.recipe import Recipe
+from triton_ads.split import split
 
 ROWS = {"user": 20, "item": 30, "place": 5, "zip": 18}
 DEFAULT_ROW = 3  # of place 1, the recipe's scenario.default
@@ -92,12 +93,12 @@ def test_served_graphs_hold_the_maps(model: str, tmp_path: Path) -> None:
     ranker = build_model(ours, "standard", ROWS).eval()
     rows = example_inputs(ours, ROWS, 12)
     module = Calibrated(ranker, ours, maps, ROWS["place"], DEFAULT_ROW)
-    plain = export_tier(ours, "standard", ranker, rows, {}, tmp_path / "plain")
-    found = export_tier(ours, "standard", module, rows, {}, tmp_path / "mapped")
+    plain = split(Probability(ranker).eval(), {name: tensor[:3] for name, tensor in rows.items()}, SIDES)
+    found = export_tier(ours, "standard", module, rows, {}, tmp_path)
     assert max(found.parity.values()) <= 1e-5
     # slope, shift, three knots and three bends of two labels
     assert found.state_size == plain.state_size + 2 * (2 + 3 + 3)
-    assert (found.parameters, found.flops_item) == (plain.parameters, plain.flops_item)
+    assert found.parameters == sum(parameter.numel() for parameter in ranker.parameters())
 
     with torch.no_grad():
         logits_MK = ranker(**rows).numpy()
@@ -110,9 +111,9 @@ def test_served_graphs_hold_the_maps(model: str, tmp_path: Path) -> None:
     assert len(set(rows["user_ids"][:, PLACE].tolist())) >= 4
     arrays = {name: tensor.numpy() for name, tensor in rows.items()}
     users = {name: array for name, array in arrays.items() if not name.startswith("item")}
-    state = run_session(open_session(tmp_path / "mapped" / "user.onnx"), users)
+    state = run_session(open_session(tmp_path / "user.onnx"), users)
     items = {name: array[:, None] for name, array in arrays.items() if name.startswith("item")}
     tiles = {"state": state, "user_of_tile": np.arange(12), **items}
-    scores_MK = run_session(open_session(tmp_path / "mapped" / "item.onnx"), tiles)[:, 0]
+    scores_MK = run_session(open_session(tmp_path / "item.onnx"), tiles)[:, 0]
     # float32 in another order of summation: the build's own bound.
     np.testing.assert_allclose(scores_MK, 1 / (1 + np.exp(-expected_MK)), rtol=0, atol=1e-5)
