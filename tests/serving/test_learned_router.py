@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 
 from tests.support.chain import Chain
-from tests.support.tiny_release import ITEMS, USERS, seal, tiny_recipe, write_tiny_release
+from tests.support.learned_release import learned_recipe, write_learned_release
+from tests.support.tiny_release import ITEMS, USERS, seal
 from triton_ads.client.request import rank_inputs
-from triton_ads.features.vocabulary import Tables
 from triton_ads.manifest import ManifestError
-from triton_ads.recipe import Recipe, parse_recipe
 from triton_ads.routing.gain import GAIN_FILE, GainError, GainParameters
-from triton_ads.routing.journey import JourneyFeatures
 from triton_ads.serving import counters as count
 from triton_ads.serving.counters import Counters
 from triton_ads.serving.errors import Cause
@@ -25,32 +23,6 @@ from triton_ads.serving.release import Release
 from triton_ads.serving.router_model import Router
 
 UNKNOWN_USER = 7
-
-
-def learned_recipe(**router: Any) -> Recipe:
-    document = tiny_recipe(max_candidates=2000).model_dump(mode="json")
-    document["router"] |= {"kind": "learned", **router}
-    return parse_recipe(document)
-
-
-def write_learned_release(folder: Path, recipe: Recipe, **weights: float) -> Path:
-    """A tiny release whose router expects `weights` of features by their names, and `bias`."""
-    write_tiny_release(folder, recipe)
-    names = JourneyFeatures(recipe, Tables.load(recipe, folder / "vocabularies").table_rows).names
-    bias = weights.pop("bias", 0.0)
-    assert set(weights) <= set(names)
-    (folder / GAIN_FILE).parent.mkdir()
-    (folder / GAIN_FILE).write_text(
-        GainParameters(
-            bias=bias,
-            features=tuple(names),
-            mean=(0.0,) * len(names),
-            std=(1.0,) * len(names),
-            weight=tuple(weights.get(name, 0.0) for name in names),
-        ).model_dump_json()
-    )
-    seal(folder, recipe)
-    return folder
 
 
 @pytest.fixture(scope="module")
