@@ -21,7 +21,7 @@ from tokenizers import Tokenizer
 from triton_ads.bench import llama_peer, quality_plot
 from triton_ads.bench.decode import Contender, smollm2, take_turns
 from triton_ads.bench.decode_ours import Ours
-from triton_ads.bench.quality_contenders import BASELINE, ablation, criteria, groups, peers, recovered
+from triton_ads.bench.quality_contenders import BASELINE, criteria, groups, peers, table
 from triton_ads.bench.quality_plot import Point
 from triton_ads.bench.report import Report, Row
 from triton_ads.commands.options import whole
@@ -119,18 +119,18 @@ def run(args: argparse.Namespace) -> Report:
     ours = _Ours(checkpoint, compressor, judge)
     report = Report(f"quality on {ids.held_out_ST.size} tokens of held-out text")
 
-    rows = ablation() | (recovered(args.recovery_steps) if args.recovery_steps else {})
-    table = {BASELINE: ours.baseline()} | {name: ours(name, recipe) for name, recipe in rows.items()}
+    rows = {BASELINE: ours.baseline()}
+    rows |= {name: ours(name, recipe) for name, recipe in table(args.recovery_steps).items()}
     add_criteria(report, ours)
     add_groups(report, ours)
-    qualities = {name: quality for name, (quality, _) in table.items()}
+    qualities = {name: quality for name, (quality, _) in rows.items()}
     with tempfile.TemporaryDirectory() as folder:
         files = dict(peers(path, Path(folder)))
         for name, peer in files.items():
             qualities[name] = judge(name, build_llama(open_checkpoint(peer.path)), peer.nbytes)
             for kind, count in peer.types.items():
                 report.rows.append(Row("llama.cpp's types", name, kind, count, "matrices", 1))
-        models = {name: model for name, (_, model) in table.items()}
+        models = {name: model for name, (_, model) in rows.items()}
         paths = {name: peer.path for name, peer in files.items()}
         speed = tokens_per_second(models, paths, args.threads, args.rounds) if args.rounds else {}
     add_table(report, qualities, speed, args.rounds)

@@ -10,7 +10,8 @@ from typing import Any, Final
 from gguf import GGUFReader
 
 from triton_ads.bench import llama_peer
-from triton_ads.compression.recipe import CompressionRecipe, parse_compression_recipe
+from triton_ads.compression.patterns import Values
+from triton_ads.compression.recipe import CompressionRecipe, RecoveryPart, parse_compression_recipe
 
 BASELINE: Final = "BF16"
 #: llama.cpp's file types, from the largest to the smallest.
@@ -37,15 +38,14 @@ def ablation() -> dict[str, CompressionRecipe]:
     }
 
 
-def recovered(steps: int) -> dict[str, CompressionRecipe]:
-    """The INT4 rows with recovery training."""
-    rows = {name: recipe for name, recipe in ablation().items() if "INT4" in name}
-    return {
-        f"{name}, recovered": parse_compression_recipe(
-            recipe.model_dump(exclude_none=True) | {"recovery": {"steps": steps}}
-        )
-        for name, recipe in rows.items()
-    }
+def table(recovery_steps: int) -> dict[str, CompressionRecipe]:
+    """The ablation, each INT4 row followed by the same with recovery training, if it has any steps."""
+    rows = {}
+    for name, recipe in ablation().items():
+        rows[name] = recipe
+        if recovery_steps and recipe.values is Values.INT4:
+            rows[f"{name}, recovered"] = recipe.model_copy(update={"recovery": RecoveryPart(steps=recovery_steps)})
+    return rows
 
 
 def criteria() -> dict[tuple[str, str], CompressionRecipe]:

@@ -57,9 +57,24 @@ class Compressor:
         self.weights = {name: layer.weight.numpy() for name, layer in linear_layers(model)}
         self._ids_ST, self._train_ids_ST = ids_ST, train_ids_ST
         self._increases: dict[object, dict[str, list[float]]] = {}
+        self._last: tuple[CompressionRecipe, Compressed, dict[str, NDArray[np.bool_]]] | None = None
 
     def compress(self, recipe: CompressionRecipe) -> Compressed:
         """Raises BudgetError where the budget cannot be met."""
+        untrained = recipe.model_copy(update={"recovery": None})
+        # A recipe is often tried without recovery training, then with it.
+        if self._last is None or self._last[0] != untrained:
+            self._last = untrained, *self._compress(untrained)
+        _, compressed, keep = self._last
+        if recipe.recovery is None:
+            return compressed
+        if self._train_ids_ST is None:
+            raise ValueError("recovery training needs text to train on")
+        trained = recover(self.model, compressed.matrices, keep, self._train_ids_ST, recipe.recovery)
+        return Compressed(trained, compressed.increases)
+
+    def _compress(self, recipe: CompressionRecipe) -> tuple[Compressed, dict[str, NDArray[np.bool_]]]:
+        """Everything but recovery training, and the masks."""
         budget = matrix_budget(recipe, self.model.config)
         patterns, increases = self._patterns(recipe, budget)
         keep = {name: self._keep(recipe, name, pattern) for name, pattern in patterns.items()}
@@ -67,9 +82,7 @@ class Compressor:
             matrices = self._quantise(recipe, patterns, keep, budget)
         else:
             matrices = self._prune(recipe, patterns, keep)
-        if recipe.recovery is not None and self._train_ids_ST is not None:
-            matrices = recover(self.model, matrices, keep, self._train_ids_ST, recipe.recovery)
-        return Compressed(matrices, increases)
+        return Compressed(matrices, increases), keep
 
     def _keep(self, recipe: CompressionRecipe, name: str, pattern: Pattern) -> NDArray[np.bool_]:
         weight_NK = self.weights[name]
