@@ -46,6 +46,21 @@ class GainParameters(BaseModel):
         return self
 
 
+def read_gain(path: Path) -> GainParameters:
+    """
+    Raises:
+        GainError: no such file, or not what it should be.
+    """
+    try:
+        return GainParameters.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise GainError(f"{path}: {error.strerror or error}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise GainError(f"{path}: {place}{': ' if place else ''}{first['msg']}") from None
+
+
 class GainModel:
     """Predicts gains: one product a request."""
 
@@ -63,14 +78,7 @@ class GainModel:
         Raises:
             GainError: no such file, not what it should be, or for other features.
         """
-        try:
-            parameters = GainParameters.model_validate_json(path.read_bytes())
-        except OSError as error:
-            raise GainError(f"{path}: {error.strerror or error}") from None
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            raise GainError(f"{path}: {place}{': ' if place else ''}{first['msg']}") from None
+        parameters = read_gain(path)
         if list(parameters.features) != features:
             differ = sorted(set(parameters.features) ^ set(features))[:3] or ["their order"]
             raise GainError(
