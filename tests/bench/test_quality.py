@@ -13,6 +13,7 @@ from triton_ads.bench.quality import add_criteria, add_groups, configure, run
 from triton_ads.bench.quality_contenders import PEERS, ablation, criteria, groups, table
 from triton_ads.bench.quality_plot import Point, beaten_by_bytes, draw_plot
 from triton_ads.bench.report import Report
+from triton_ads.compression.importance import Criterion
 from triton_ads.compression.patterns import Pattern, Values
 from triton_ads.compression.quality import Agreement
 
@@ -30,7 +31,7 @@ def test_the_rows_are_those_of_the_seed() -> None:
 
 
 def test_criteria_and_groups_differ_in_nothing_else() -> None:
-    alike = {recipe.model_copy(update={"criterion": "wanda"}).model_dump_json() for recipe in criteria().values()}
+    alike = {recipe.model_copy(update={"criterion": Criterion.WANDA}).model_dump_json() for recipe in criteria().values()}
     assert len(alike) == 2  # one a pattern
     for rounding in ("nearest", "fitted", "compensated"):
         uniform, adaptive = (groups()[rounding, kind] for kind in ("uniform", "adaptive"))

@@ -14,6 +14,16 @@
     packed_model.py  a whole decoder in one folder, as it is served (docs/decoder.md)
     pack_model.py    from a checkpoint to a packed model, by magnitude and rounding alone
 
-What serves a model imports this package, NumPy and no training library. The layout is drawn in
-docs/packed_format.md.
+    compress.py      from a checkpoint and a recipe to a packed model and its report (docs/compression.md), by way of
+      recipe.py, budget.py                what is asked for
+      text.py, llama.py, calibration.py   the text, the model in PyTorch, what the text says of its matrices
+      importance.py, layer_importance.py  which weights stay; which layers may lose more of them
+      groups.py, allocate.py              group sizes; how a budget is spent
+      rounding.py, error_compensation.py  codes and scales
+      recovery.py                         training of what is left
+      compressor.py                       all of these in their order; compressed_matrix.py is what comes out
+      quality.py, report.py               what it is worth
+
+What serves a model imports patterns to packed_model, NumPy, and no training library; the files of the last block are
+for building alone, and some of them need PyTorch. The layout is drawn in docs/packed_format.md.
 """
