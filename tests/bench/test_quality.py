@@ -31,7 +31,9 @@ def test_the_rows_are_those_of_the_seed() -> None:
 
 
 def test_criteria_and_groups_differ_in_nothing_else() -> None:
-    alike = {recipe.model_copy(update={"criterion": Criterion.WANDA}).model_dump_json() for recipe in criteria().values()}
+    alike = {
+        recipe.model_copy(update={"criterion": Criterion.WANDA}).model_dump_json() for recipe in criteria().values()
+    }
     assert len(alike) == 2  # one a pattern
     for rounding in ("nearest", "fitted", "compensated"):
         uniform, adaptive = (groups()[rounding, kind] for kind in ("uniform", "adaptive"))
