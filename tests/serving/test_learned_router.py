@@ -186,6 +186,21 @@ def test_reports_without_a_router_are_lost_and_a_full_queue_blocks_nobody(releas
     receiver.close()
 
 
+def test_a_router_that_is_loaded_again_takes_over_the_address(release: Path) -> None:
+    old, new, sender = LoadReceiver(release, 1), LoadReceiver(release, 1), LoadSender(release, 1)
+    heard: list[float] = []
+    sender.add(count.REQUESTS, (), 1)
+    new.read(lambda requests, _: heard.append(requests))
+    assert heard == []
+    old.close()
+    new.read(lambda requests, _: heard.append(requests))
+    sender.add(count.REQUESTS, (), 2)
+    new.read(lambda requests, _: heard.append(requests))
+    assert heard == [2.0]
+    new.close()
+    sender.close()
+
+
 def test_a_report_of_another_length_is_not_read(release: Path) -> None:
     receiver = LoadReceiver(release, 1)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as stranger:

@@ -51,13 +51,20 @@ class LoadReceiver:
 
     def __init__(self, release: Path, instances: int) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        for i in range(instances):
+        self._addresses = [_address(release, i) for i in range(instances)]
+        self._bound = self._bind()
+
+    def _bind(self) -> bool:
+        for address in self._addresses:
             with contextlib.suppress(OSError):  # another instance's
-                self._socket.bind(_address(release, i))
-                return
+                self._socket.bind(address)
+                return True
+        return False
 
     def read(self, saw: Callable[[float, float], None]) -> None:
         """Hand over what has come since the last call: requests, and of those too late."""
+        # While a model is loaded again, the old process still has the address.
+        self._bound = self._bound or self._bind()
         with contextlib.suppress(BlockingIOError):
             while True:
                 report = self._socket.recv(64)
