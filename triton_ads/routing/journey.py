@@ -16,6 +16,7 @@ OOV in the columns of the third line and zeros in the others.
 # Legend: M requests, F id columns, D dense columns, L ids of all sequences, X features, T events, G columns in bags,
 #         S sequences, C scenarios, N numbers.
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -100,7 +101,7 @@ class JourneyFeatures:
         out_MX = np.zeros((requests, len(self.names)), np.float32)
         if user_dense_MD is not None:
             out_MX[:, : self._dense] = user_dense_MD
-        share_MS = np.ones((requests, len(self._journeys) + 1), np.float32)  # the last: of columns of no sequence
+        share_MS = np.ones((requests, len(self._journeys) + 1))  # the last: of columns of no sequence
         for s, journey in enumerate(self._journeys):
             assert sequence_ids_ML is not None
             events_M, different_M = _events(journey, sequence_ids_ML)
@@ -124,7 +125,10 @@ def _events(journey: _Journey, ids_ML: NDArray[np.int64]) -> tuple[NDArray[np.in
     """Events of a sequence, and different values of its widest field among them; int64 [M] each."""
     flat = ids_ML[:, journey.first : journey.first + journey.length * journey.fields]
     ids_MTJ = flat.reshape(len(ids_ML), journey.length, journey.fields)
-    events_M = ids_MTJ.any(axis=2).sum(axis=1)
+    # An event is padding when all its fields are PAD, which is 0. One field after the other: a reduction over the few
+    # fields of each event takes several times as long.
+    some_MT = functools.reduce(np.bitwise_or, (ids_MTJ[:, :, j] for j in range(journey.fields)))
+    events_M = np.count_nonzero(some_MT, axis=1)
     sorted_MT = np.sort(ids_MTJ[:, :, journey.widest], axis=1)
     new_MT = sorted_MT != PAD
     new_MT[:, 1:] &= sorted_MT[:, 1:] != sorted_MT[:, :-1]
