@@ -32,27 +32,25 @@ class Blocked:
         return self._set(ads, dead=False)
 
     def _set(self, ads: Iterable[int], *, dead: bool) -> list[int]:
-        unknown = []
-        for ad in ads:
-            leaf = self._tree.leaf_of(ad)
-            if leaf is None:
-                unknown.append(ad)
-                continue
-            (self._ads.add if dead else self._ads.discard)(ad)
-            self._mark(leaf, dead)
-        return unknown
+        asked = np.fromiter(ads, np.int64)
+        leaf, known = self._tree.leaves_of(asked)
+        (self._ads.update if dead else self._ads.difference_update)(asked[known].tolist())
+        if known.any():
+            if self._dead_n is None:
+                self._dead_n = np.zeros(self._tree.nodes, np.bool_)
+            self._mark(leaf[known], dead, self._dead_n)
+        return [int(ad) for ad in asked[~known]]
 
-    def _mark(self, node: int, dead: bool) -> None:
-        """Mark a leaf, then its ancestors as far up as anything changes."""
-        if self._dead_n is None:
-            self._dead_n = np.zeros(self._tree.nodes, np.bool_)
-        while node >= 0 and self._dead_n[node] != dead:
-            self._dead_n[node] = dead
-            node = int(self._tree.parent(np.array([node]))[0])
-            if node >= 0 and dead:
-                low, high = self._tree.bounds(np.array([node]))
-                if not self._dead_n[low[0] : high[0]].all():
-                    return
+    def _mark(self, nodes: NDArray[np.int64], dead: bool, dead_n: NDArray[np.bool_]) -> None:
+        """Mark leaves, then their ancestors as far up as anything changes."""
+        while len(nodes):
+            dead_n[nodes] = dead
+            nodes = np.unique(self._tree.parent(nodes))
+            nodes = nodes[(nodes >= 0) & (dead_n[np.maximum(nodes, 0)] != dead)]
+            if dead and len(nodes):
+                children = self._tree.children(nodes)
+                begins = np.flatnonzero(np.diff(children.parent_E, prepend=-1))
+                nodes = nodes[np.logical_and.reduceat(dead_n[children.node_E], begins)]
 
     def alive(self, children: Children) -> Children:
         """The children that lead to an ad that may be answered."""

@@ -130,10 +130,14 @@ class Tree:
 
     def leaf_of(self, ad: int) -> int | None:
         """The leaf of an ad; None where the tree has no such ad."""
-        position = int(self.ad.searchsorted(ad, sorter=self._ad_order))
-        if position == self.ads or self.ad[self._ad_order[position]] != ad:
-            return None
-        return int(self.leaf[self._ad_order[position]])
+        leaf, known = self.leaves_of(np.array([ad]))
+        return int(leaf[0]) if known[0] else None
+
+    def leaves_of(self, ad_N: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+        """The leaves of ads, and which of them the tree has; the leaf of another ad means nothing."""
+        position_N = np.minimum(self.ad.searchsorted(ad_N, sorter=self._ad_order), self.ads - 1)
+        position_N = self._ad_order[position_N]
+        return self.leaf.take(position_N).astype(np.int64), self.ad.take(position_N) == ad_N
 
     @cached_property
     def _ad_order(self) -> Ints:

@@ -30,7 +30,7 @@ def distribution(seed: int, path: tuple[int, ...]) -> np.ndarray:
 
 @dataclass
 class Session:
-    """The paths of the kept nodes of a prompt."""
+    """The paths of the nodes that were run of a prompt."""
 
     seed: int
     paths: list[tuple[int, ...]] = field(default_factory=list)
@@ -53,8 +53,7 @@ class TableDecoder:
             paths.append((*(paths[parent] if parent != PROMPT else ()), token))
         own = paths[len(session.paths) :]
         session.ran.append(len(own))
-        if step.keep:
-            session.paths = paths
+        session.paths = paths
         assert not own or (step.row_E >= 0).all()
         return np.array(
             [

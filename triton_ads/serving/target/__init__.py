@@ -3,6 +3,7 @@
     prompt -> decoder.session -> search.py     beam by beam, one forward a level
                                    trigger.py      when is it cheaper to score all that is left at once?
                                    verification.py ... and that
+                                   layers.py       what was scored, and the best of it
                               or best_first.py  the true best of the whole tree
     together.py   several requests, step by step together
     packed.py     the decoder that is served; calibrate.py what its forwards cost

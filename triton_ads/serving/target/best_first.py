@@ -9,6 +9,7 @@ import heapq
 import numpy as np
 
 from triton_ads.serving.target.beams import Beams, choose
+from triton_ads.serving.target.layers import survivors
 from triton_ads.serving.target.search import Found, Search, first_level
 from triton_ads.serving.target.step import Step
 from triton_ads.trie import Blocked, Tree
@@ -32,14 +33,14 @@ def best_first(tree: Tree, blocked: Blocked, beam: int, width: int = 32) -> Sear
             break
         children = blocked.alive(tree.children(running.node_B))
         token_T = tree.token.take(running.node_B - 1).astype(np.int64)
-        logp = yield Step(token_T, running.above_B, children.parent_E, children.token_E, keep=True)
+        logp = yield Step(token_T, running.above_B, children.parent_E, children.token_E)
         score = running.score_B[children.parent_E] + logp
         candidates = Beams(children.node_E, score, slots + children.parent_E)
         leaf = tree.is_leaf(candidates.node_B)
         found = choose(found.with_(candidates.take(leaf)), beam)
         _push(open_, candidates.take(~leaf))
         slots, forwards = slots + len(running), forwards + 1
-    return Found(found.node_B, found.score_B, forwards, slots, 0, None, 0)
+    return Found(found.node_B, found.score_B, [survivors(found.node_B, found.score_B)], forwards, slots, 0, None, 0)
 
 
 def _push(open_: list[tuple[float, int, int]], beams: Beams) -> None:

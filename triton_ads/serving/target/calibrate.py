@@ -28,8 +28,8 @@ def calibrate(decoder: PackedTreeDecoder, prompt_tokens: int, beam: int) -> Forw
 def forward_ms(decoder: PackedTreeDecoder, prompt_tokens: int, size: int, repeats: int) -> float:
     """Median milliseconds of a forward of `size` nodes behind a prompt."""
     none, zeros = np.zeros(0, np.int64), np.zeros(size, np.int64)
-    first = Step(none, none, np.array([PROMPT]), np.zeros(1, np.int64), keep=True)
-    step = Step(zeros, np.full(size, PROMPT), np.arange(size), zeros, keep=False)
+    first = Step(none, none, np.array([PROMPT]), np.zeros(1, np.int64))
+    step = Step(zeros, np.full(size, PROMPT), np.arange(size), zeros)
     times = []
     for _ in range(repeats):
         session = decoder.session(np.zeros(prompt_tokens, np.int64))

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from triton_ads.serving.target.beams import Beams, choose
+from triton_ads.serving.target.layers import Layer, Mode, survivors
 from triton_ads.serving.target.step import PROMPT, Floats, Ints, Step
 from triton_ads.serving.target.trigger import Trigger
-from triton_ads.serving.target.verification import Mode, verify
+from triton_ads.serving.target.verification import verify
 from triton_ads.trie import Blocked, Tree
 
 
@@ -22,6 +23,7 @@ class Found:
 
     node_B: Ints
     score_B: Floats  # log-probability of the whole identifier
+    layers: list[Layer]  # all that was scored at last: `best_leaves` of it are these
     forwards: int  # the prompt's not counted
     tokens: int  # nodes run
     verified: int  # of them in verification
@@ -54,13 +56,20 @@ def search(tree: Tree, blocked: Blocked, trigger: Trigger, beam: int, mode: Mode
             _remember(trigger, leaders, left.score_B, beam)
             saved = max(0, tree.length - level - left.forwards)
             return Found(
-                left.node_B, left.score_B, forwards + left.forwards, slots + left.tokens, left.tokens, level, saved
+                left.node_B,
+                left.score_B,
+                left.layers,
+                forwards + left.forwards,
+                slots + left.tokens,
+                left.tokens,
+                level,
+                saved,
             )
         running = beams.take(inner_B)
         beams, slots = yield from _next_level(tree, blocked, beams.take(~inner_B), running, beam, slots)
         level, forwards = level + 1, forwards + 1
     _remember(trigger, leaders, beams.score_B, beam)
-    return Found(beams.node_B, beams.score_B, forwards, slots, 0, None, 0)
+    return Found(beams.node_B, beams.score_B, [survivors(beams.node_B, beams.score_B)], forwards, slots, 0, None, 0)
 
 
 def first_level(tree: Tree, blocked: Blocked, beam: int) -> Generator[Step, Floats, Beams]:
@@ -68,7 +77,7 @@ def first_level(tree: Tree, blocked: Blocked, beam: int) -> Generator[Step, Floa
     children = blocked.alive(tree.children(np.zeros(1, np.int64)))
     none = np.zeros(0, np.int64)
     count = len(children.node_E)
-    score = yield Step(none, none, np.full(count, PROMPT), children.token_E, keep=True)
+    score = yield Step(none, none, np.full(count, PROMPT), children.token_E)
     return choose(Beams(children.node_E, score, np.full(count, PROMPT)), beam)
 
 
@@ -78,7 +87,7 @@ def _next_level(
     """Run the survivors; the best of their children and of what is finished. Returns the slots taken, too."""
     children = blocked.alive(tree.children(running.node_B))
     token_T = tree.token.take(running.node_B - 1).astype(np.int64)
-    logp = yield Step(token_T, running.above_B, children.parent_E, children.token_E, keep=True)
+    logp = yield Step(token_T, running.above_B, children.parent_E, children.token_E)
     score = running.score_B[children.parent_E] + logp
     candidates = Beams(children.node_E, score, slots + children.parent_E)
     return choose(finished.with_(candidates), beam), slots + len(running)

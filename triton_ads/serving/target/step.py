@@ -20,15 +20,14 @@ PROMPT = -1
 class Step:
     """One forward of one request.
 
-    Nodes that were kept have slots 0, 1, ... in the order in which they were run; the nodes of this step have the slots
-    that follow, whether they are kept or not, so that a step may hold whole subtrees, parents before children.
+    Nodes have slots 0, 1, ... in the order in which they are run, over all steps of a session; those of this step have
+    the slots that follow, so that a step may hold whole subtrees, parents before children.
     """
 
     token_T: Ints
     parent_T: Ints  # slot of each node's parent, or PROMPT
     row_E: Ints  # which node of this step is asked, or PROMPT (in a first step, which runs no node)
     asked_E: Ints  # the token whose log-probability after that node is wanted
-    keep: bool  # later steps may have these nodes as parents
 
     @property
     def tokens(self) -> int:
@@ -36,7 +35,7 @@ class Step:
 
 
 class Session(Protocol):
-    """A prompt in the decoder's memory, and the nodes that were kept."""
+    """A prompt in the decoder's memory, and the nodes that were run."""
 
 
 class TreeDecoder(Protocol):

@@ -12,25 +12,14 @@ scores too, so that ties end as they would without.)
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from triton_ads.serving.target.beams import Beams, best
+from triton_ads.serving.target.beams import Beams
+from triton_ads.serving.target.layers import Layer, Mode, best_leaves, survivors
 from triton_ads.serving.target.step import Floats, Ints, Step
 from triton_ads.trie import Blocked, Children, Tree
-
-Mode = Literal["beam", "exact"]
-
-
-@dataclass(frozen=True)
-class Layer:
-    """Nodes of one level, each with its parent's position in the layer above."""
-
-    node: Ints
-    score: Floats
-    parent: Ints
 
 
 @dataclass(frozen=True)
@@ -39,6 +28,7 @@ class Verified:
 
     node_B: Ints
     score_B: Floats
+    layers: list[Layer]  # all that was scored, the survivors first
     forwards: int
     tokens: int
 
@@ -54,21 +44,21 @@ def verify(
         mode: `exact`: the best of all leaves below; `beam`: those that a beam search would have come to.
         slots: nodes that were kept before.
     """
-    layers = [Layer(beams.node_B, beams.score_B, np.zeros(len(beams), np.int64))]
+    layers = [survivors(beams.node_B, beams.score_B)]
     inner_B = ~tree.is_leaf(beams.node_B)
     wanted_B, done_B = first_B & inner_B, ~inner_B
     forwards = tokens = 0
     while True:
         if wanted_B.any():
-            found, ran = yield from _subtrees(tree, blocked, beams, np.flatnonzero(wanted_B), slots)
+            found, ran = yield from _subtrees(tree, blocked, beams, np.flatnonzero(wanted_B), slots + tokens)
             layers = _merged(layers, found)
             forwards, tokens = forwards + 1, tokens + ran
             done_B |= wanted_B
-        node_B, score_B = _answer(tree, layers, beam, mode)
+        node_B, score_B = best_leaves(tree, layers, beam, mode)
         bound = score_B[-1] if len(score_B) == beam else -np.inf
         wanted_B = ~done_B & (beams.score_B >= bound)
         if not wanted_B.any():
-            return Verified(node_B, score_B, forwards, tokens)
+            return Verified(node_B, score_B, layers, forwards, tokens)
 
 
 def _subtrees(
@@ -90,17 +80,15 @@ def _subtrees(
         running = np.flatnonzero(~tree.is_leaf(children.node_E))
         node, above = children.node_E[running], above_E[running]
     asked = np.concatenate([children.token_E for _, children in edges])
-    logp = yield Step(np.concatenate(tokens), np.concatenate(parents), np.concatenate(rows), asked, keep=False)
-    return _scored(beams.score_B, edges, logp), count
+    logp = yield Step(np.concatenate(tokens), np.concatenate(parents), np.concatenate(rows), asked)
+    return _layers(edges, logp), count
 
 
-def _scored(score_B: Floats, edges: list[tuple[Ints, Children]], logp: Floats) -> list[Layer]:
-    layers, above, begin = [], score_B, 0
+def _layers(edges: list[tuple[Ints, Children]], logp: Floats) -> list[Layer]:
+    layers, begin = [], 0
     for running, children in edges:
         end = begin + len(children.node_E)
-        parent = running[children.parent_E]
-        above = above[parent] + logp[begin:end]
-        layers.append(Layer(children.node_E, above, parent))
+        layers.append(Layer(children.node_E, logp[begin:end], running[children.parent_E]))
         begin = end
     return layers
 
@@ -112,34 +100,14 @@ def _merged(layers: list[Layer], found: list[Layer]) -> list[Layer]:
     for k in range(max(len(layers) - 1, len(found))):
         old = layers[k + 1] if k + 1 < len(layers) else None
         new = found[k] if k < len(found) else None
-        shifted = Layer(new.node, new.score, new.parent + offset) if new else None
+        shifted = Layer(new.node, new.logp, new.parent + offset) if new else None
         offset = len(old.node) if old else 0
         parts = [layer for layer in (old, shifted) if layer is not None]
         merged.append(
             Layer(
                 np.concatenate([part.node for part in parts]),
-                np.concatenate([part.score for part in parts]),
+                np.concatenate([part.logp for part in parts]),
                 np.concatenate([part.parent for part in parts]),
             )
         )
     return merged
-
-
-def _answer(tree: Tree, layers: list[Layer], beam: int, mode: Mode) -> tuple[Ints, Floats]:
-    """Leaves best first. In mode `beam` only what is among the best of its level, and of what is finished, goes on."""
-    node, score = np.zeros(0, np.int64), np.zeros(0)  # finished
-    survived = np.zeros(0, np.bool_)
-    for k, layer in enumerate(layers):
-        here = np.flatnonzero(survived[layer.parent]) if k else np.arange(len(layer.node))
-        rival_node = np.concatenate([node, layer.node[here]])
-        rival_score = np.concatenate([score, layer.score[here]])
-        kept = best(rival_score, rival_node, beam) if mode == "beam" else np.arange(len(rival_node))
-        new = here[kept[kept >= len(node)] - len(node)]
-        old = kept[kept < len(node)]
-        leaf = tree.is_leaf(layer.node[new])
-        node = np.concatenate([node[old], layer.node[new[leaf]]])
-        score = np.concatenate([score[old], layer.score[new[leaf]]])
-        survived = np.zeros(len(layer.node), np.bool_)
-        survived[new[~leaf]] = True
-    order = best(score, node, beam)
-    return node[order], score[order]
