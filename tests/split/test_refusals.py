@@ -1,5 +1,7 @@
 """What the compiler refuses, and what its message says."""
 
+import re
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -35,16 +37,76 @@ def test_a_row_that_knows_its_position() -> None:
     )
 
 
-def test_a_batch_size_baked_in() -> None:
-    refuse(Model(lambda m, user, item: item.reshape(4, 2) + user.sum(1, True)), "free batch axis")
+def line_of(model: type[nn.Module], offset: int) -> str:
+    """A line of a model of this file, counted from its `def forward`, as messages name it."""
+    return f"{__file__}:{model.forward.__code__.co_firstlineno + offset}"
+
+
+class BakedByAView(nn.Module):
+    def forward(self, user: Tensor, item: Tensor) -> Tensor:
+        doubled = item * 2
+        return doubled.reshape(4, 2) + user.sum(1, True)
+
+
+class BakedByInt(nn.Module):
+    def forward(self, user: Tensor, item: Tensor) -> Tensor:
+        rows = int(item.shape[0])
+        return torch.stack([item[row] for row in range(rows)]) + user.sum(1, True)
+
+
+class DecidedByAValue(nn.Module):
+    def forward(self, user: Tensor, item: Tensor) -> Tensor:
+        doubled = item * 2
+        return doubled if doubled.sum() > 0 else user[:, :2]
+
+
+@pytest.mark.parametrize(
+    ("model", "offset", "why"),
+    [
+        (BakedByAView, 2, r"constant \(4\)"),
+        (BakedByInt, 1, r"constant \(4\)"),
+        (DecidedByAValue, 2, "data-dependent"),
+    ],
+)
+def test_a_batch_that_is_not_free_is_named_with_its_line(model: type[nn.Module], offset: int, why: str) -> None:
+    refuse(model(), f"^{re.escape(line_of(model, offset))}: the model cannot be exported with a .*{why}")
+
+
+class RowsAcrossFeatures(nn.Module):
+    """Rows and features in one axis, cut in another way than they were put together."""
+
+    def forward(self, user: Tensor, item: Tensor) -> Tensor:
+        columns = user.transpose(0, 1).reshape(-1)  # [3 M], feature by feature
+        across = columns.reshape(user.shape[0], 3)
+        return across * item[:, :1]
 
 
 def test_a_batch_axis_that_cannot_be_followed() -> None:
-    def function(m: Model, user: Tensor, item: Tensor) -> Tensor:
-        merged = user.reshape(-1, 1).sin() * item[:, :1].repeat(1, 3).reshape(-1, 1)  # rows and features in one axis
-        return merged.reshape(user.shape[0], 3)
+    refuse(RowsAcrossFeatures(), rf"^{re.escape(line_of(RowsAcrossFeatures, 2))}: .*cannot be followed")
 
-    refuse(Model(function), r"\.py:\d+.*the batch axis cannot be followed")
+
+class Centred(nn.Module):
+    def forward(self, user: Tensor, item: Tensor) -> Tensor:
+        centre = item.mean(0)
+        return item - centre + user.sum(1, True)
+
+
+def test_what_leaves_no_batch_axis() -> None:
+    refuse(Centred(), rf"^{re.escape(line_of(Centred, 1))}: aten\.mean\.dim leaves no batch axis: \[2\]")
+
+
+@pytest.mark.parametrize("chosen", [0, slice(0, 1)])
+def test_one_row_for_all(chosen: object) -> None:
+    refuse(
+        Model(lambda m, user, item: item + user.sum(1, True) * item[chosen].reshape(1, 2)), "leaves no batch axis"
+    )
+
+
+def test_constants_of_the_type_of_a_value_are_no_rows() -> None:
+    model = Model(
+        lambda m, user, item: item * item.new_ones(2) + user.new_full((user.shape[0], 1), 3.0) + user.sum(1, True)
+    ).eval()
+    assert check_parity(model, split(model, INPUTS, SIDES), INPUTS) <= 1e-6
 
 
 def test_several_outputs() -> None:
@@ -97,10 +159,51 @@ def test_example_inputs_of_one_row_or_of_different_rows() -> None:
     refuse(model, "same number of rows, 2 or more", {"user": randn(2, 3), "item": randn(3, 2)})
 
 
-def test_a_model_that_mixes_rows_passes_the_split_and_fails_the_check_of_rows() -> None:
-    model = Model(lambda m, user, item: item - item.mean(0) + user.sum(1, True)).eval()
-    with pytest.raises(SplitMismatchError, match="not row-wise: a row alone"):
-        check_row_independence(model, INPUTS)
+class MixedBySoftmax(nn.Module):
+    def forward(self, user: Tensor, item: Tensor) -> Tensor:
+        shares = item.softmax(0)
+        return shares + user.sum(1, True)
+
+
+class MixedByAMean(nn.Module):
+    def forward(self, user: Tensor, item: Tensor) -> Tensor:
+        return item - item.mean(0) + user.sum(1, True)
+
+
+class MixedByARunningSum(nn.Module):
+    def forward(self, user: Tensor, item: Tensor) -> Tensor:
+        total = user.sum(1, True)
+        return item + total.cumsum(0)
+
+
+@pytest.mark.parametrize(
+    ("model", "offset", "operator"),
+    [
+        (MixedBySoftmax, 1, "aten.softmax.int"),
+        (MixedByAMean, 1, "aten.mean.dim"),
+        (MixedByARunningSum, 2, "aten.cumsum.default"),
+    ],
+)
+def test_a_model_that_mixes_rows_is_refused_with_the_operator_and_its_line(
+    model: type[nn.Module], offset: int, operator: str
+) -> None:
+    with pytest.raises(SplitMismatchError) as refused:
+        check_row_independence(model().eval(), INPUTS)
+    assert str(refused.value).startswith("the model is not row-wise: a row alone: scores differ by ")
+    assert str(refused.value).endswith(f"; rows first meet at {line_of(model, offset)}: {operator}")
+
+
+def test_a_batch_norm_in_training_mode_mixes_rows() -> None:
+    class Normalised(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = nn.BatchNorm1d(3, track_running_stats=False)
+
+        def forward(self, user: Tensor, item: Tensor) -> Tensor:
+            return self.norm(user.unsqueeze(2) * item.unsqueeze(1)).sum(2)
+
+    with pytest.raises(SplitMismatchError, match="not row-wise"):
+        check_row_independence(Normalised(), INPUTS)
 
 
 def test_a_row_wise_model_passes_the_check_of_rows() -> None:

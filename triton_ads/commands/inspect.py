@@ -5,6 +5,7 @@ triton-ads inspect recipe my.yaml            the same of another recipe; says wh
 triton-ads inspect release                   the release being served: tiers, quality, parity, cost
 triton-ads inspect split --tier high         what a user's part computes and an ad's part reads; what is not shared
 triton-ads inspect split --tier high --svg high.svg      the same, drawn as a picture
+triton-ads inspect split --recipe my.yaml    the split of a recipe's models, untrained, before any build
 triton-ads inspect schema                    the JSON schema of recipes, for editors
 """
 
@@ -30,6 +31,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     split.add_argument(
         "--svg", type=Path, metavar="FILE", help="also draw the parts in FILE, or one file a tier: FILE-TIER"
     )
+    split.add_argument(
+        "--recipe", type=Path, metavar="FILE", help="split this recipe's models as they are, untrained: no release"
+    )
     what.add_parser("schema", help="the JSON schema of recipes")
 
 
@@ -47,12 +51,19 @@ def run(args: argparse.Namespace) -> int:
 
         show_recipe(load_recipe(args.recipe), Console())
         return 0
+    console = Console()
+    wide = console if console.is_terminal else Console(width=160)  # in a file lines need not wrap
+    if args.what == "split" and args.recipe:
+        from triton_ads.commands.untrained import show_untrained
+
+        show_untrained(args.recipe, args.tier, args.svg, wide)
+        return 0
     from triton_ads.commands.rank import current_release
     from triton_ads.inspection.release import show_release, show_split
 
     folder = args.release or current_release(REPOSITORY)
     if args.what == "release":
-        show_release(folder, Console())
+        show_release(folder, console)
     else:
-        show_split(folder, args.tier, Console(), args.svg)
+        show_split(folder, args.tier, wide, args.svg)
     return 0

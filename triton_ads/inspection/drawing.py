@@ -7,10 +7,28 @@ FLOPs, on one scale for both parts.
 import math
 from dataclasses import dataclass
 from html import escape
-from pathlib import PurePath
+from pathlib import Path, PurePath
+
+from rich.console import Console
 
 from triton_ads.inspection.split import FLOAT_BYTES, SplitDocument, by, short_name
 from triton_ads.inspection.units import count, size
+
+
+def show_drawing(title: str, report: SplitDocument, console: Console, picture: Path | None) -> None:
+    """The text drawing, and the same as SVG in the file `picture`. A report of an older release has none."""
+    if not report.operators:
+        return
+    console.print(text(report), highlight=False, soft_wrap=True)
+    if picture:
+        picture.write_text(svg(report, title))
+        console.print(f"drawn in {picture}", highlight=False, soft_wrap=True)
+
+
+def picture_of(picture: Path | None, tier: str, alone: bool) -> Path | None:
+    """The file of one tier's drawing: FILE where it is the only one, else FILE-TIER."""
+    return picture if picture is None or alone else picture.with_stem(f"{picture.stem}-{tier}")
+
 
 # -- what is drawn
 
@@ -57,7 +75,7 @@ def _label(operator: str, source: str) -> str:
 # -- text
 
 _BAR = 12  # characters of the largest operator's bar
-_CELL = 40
+_CELL = 50
 
 
 def text(report: SplitDocument) -> str:

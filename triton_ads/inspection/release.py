@@ -5,7 +5,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from triton_ads.inspection.drawing import svg, text
+from triton_ads.inspection.drawing import picture_of, show_drawing
+from triton_ads.inspection.router import router_table
 from triton_ads.inspection.split import FLOAT_BYTES, SplitDocument, show_report
 from triton_ads.inspection.tables import new_table
 from triton_ads.inspection.units import count, size
@@ -29,6 +30,9 @@ def show_release(folder: Path, console: Console) -> None:
     console.print(f"{len(manifest.files)} files, {size(total)}, all digests right", highlight=False)
     console.print(tiers_table(manifest))
     console.print(quality_table(manifest))
+    router = router_table(folder, manifest)
+    if router is not None:
+        console.print(router)
     console.print(calibration_table(manifest))
 
 
@@ -101,9 +105,4 @@ def show_split(folder: Path, tier: str | None, console: Console, picture: Path |
     for name in [tier] if tier else manifest.tiers:
         report = SplitDocument.load(folder / "tiers" / name / "split.json")
         show_report(name, report, console)
-        if report.operators:
-            console.print(text(report), highlight=False, soft_wrap=True)
-        if picture:
-            path = picture if tier else picture.with_stem(f"{picture.stem}-{name}")
-            path.write_text(svg(report, f"{manifest.recipe.name} {name}"))
-            console.print(f"drawn in {path}", highlight=False, soft_wrap=True)
+        show_drawing(f"{manifest.recipe.name} {name}", report, console, picture_of(picture, name, alone=tier is not None))

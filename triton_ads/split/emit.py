@@ -125,6 +125,7 @@ class Emitter:
         self._entries: dict[fx.Node, fx.Node] = {}
         self._by_tile: dict[fx.Node, fx.Node] = {}
         self._by_row: dict[fx.Node, fx.Node] = {}
+        self._moved: dict[fx.Node, tuple[fx.Node, list[int]]] = {}
         self._inner: fx.Node | None = None
 
     def turn_to(self, node: fx.Node | None) -> None:
@@ -288,8 +289,10 @@ class Emitter:
 
     def _gather(self, value: Row, index: fx.Node, size: fx.Node) -> fx.Node:
         base, views = self._base(value)
-        entry = self._entry(base)
-        node = self.item.call(aten.index_select.default, entry, 0, index)
+        first, order = self._user_first(base)
+        node = self.item.call(aten.index_select.default, self._entry(first), 0, index)
+        if order:
+            node = self.item.call(aten.permute.default, node, [order.index(axis) for axis in range(len(order))])
         for view in views:  # the views between the entry and the value, with the gathered batch size
 
             def replay(argument: Any) -> Any:
@@ -326,6 +329,18 @@ class Emitter:
     def _axis_0(self, node: fx.Node) -> tuple[int, ...] | None:
         shape: Shape = node.meta["shape"]
         return shape[1:] if shape and shape[0] == self.batch and all(isinstance(s, int) for s in shape[1:]) else None
+
+    def _user_first(self, node: fx.Node) -> tuple[fx.Node, list[int]]:
+        """`node` with its batch axis in front, as the state needs it, and the order of axes; none where it is there."""
+        shape: Shape = node.meta["shape"]
+        if self._axis_0(node) is not None or [size for size in shape if not isinstance(size, int)] != [self.batch]:
+            return node, []
+        if node not in self._moved:
+            axis = shape.index(self.batch)
+            order = [axis, *(other for other in range(len(shape)) if other != axis)]
+            moved = self.user.call(aten.permute.default, node, order)
+            self._moved[node] = noted(moved, tuple(shape[a] for a in order), node.meta["dtype"]), order
+        return self._moved[node]
 
     def _entry(self, node: fx.Node) -> fx.Node:
         """Where the item graph reads a user node: [B, ...]; filled with the state's layout by cut.py."""

@@ -17,6 +17,7 @@ import sympy
 import torch
 from torch import fx
 
+from triton_ads.split.errors import SplitError, source_line
 from triton_ads.split.rules.pointwise import is_pointwise
 from triton_ads.split.values import Shape, Size, normal_axis, shape_of
 
@@ -169,6 +170,11 @@ class _Unmerging:
             return None
         (axis,) = symbolic
         outer, inner = math.prod(_ints(wanted[:axis])), math.prod(_ints(wanted[axis + 1 :]))
+        if wanted[axis] == self.batch and (before, behind) != (outer, inner):
+            raise SplitError(
+                f"{source_line(node)}: {node.target} cuts rows in another way than they were put together, "
+                f"{list(shape)} to {list(wanted)}; the batch axis cannot be followed"
+            )
         if not outer or not inner or before % outer or behind % inner:
             return None
         group = [*([before // outer] * (before != outer)), self.batch, *([behind // inner] * (behind != inner))]
