@@ -50,15 +50,15 @@ class Synthetic(Source):
     """A made-up world of ads, in which the best reachable prediction is known. A seed and a size make one world."""
 
     source: Literal["synthetic"]
-    users: Int = Field(default=20_000, ge=1, le=10**9, description="people, each with a journey")
-    items: Int = Field(default=2_000, ge=1, le=10**7, description="ads")
-    events: Int = Field(default=150_000, ge=1, le=10**9, description="ads shown, each an example")
+    users: Int = Field(default=24_000, ge=1, le=10**9, description="people, each with a journey")
+    items: Int = Field(default=300, ge=1, le=10**7, description="ads")
+    events: Int = Field(default=260_000, ge=1, le=10**9, description="ads shown, each an example")
     days: Int = Field(
-        default=60, ge=1, le=3650, description="days that the world lasts; interests fade within about 15"
+        default=60, ge=1, le=3650, description="days that the world lasts; an interest fades within about 5"
     )
     seed: Int = Field(default=0, ge=0, le=2**32 - 1, description="of everything in the world")
     members: Float = Field(default=0.1, ge=0, le=1, description="share of users with long journeys")
-    member_events: Float = Field(default=0.5, ge=0, le=1, description="share of events that are members'")
+    member_events: Float = Field(default=0.65, ge=0, le=1, description="share of events that are members'")
 
     @model_validator(mode="after")
     def _who_has_events_exists(self) -> Self:

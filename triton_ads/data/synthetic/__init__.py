@@ -1,6 +1,6 @@
 """A synthetic ads world of any size, in which the best reachable prediction of every event is known.
 
-Users are *members*, with long journeys, or *visitors*, with short ones. Each is interested in a few of twenty topics
+Users are *members*, with long journeys, or *visitors*, with short ones. Each is interested in a few of twelve topics
 at a time; interests come and go within days, more of some topics at some ages. Ads belong to a topic, an advertiser
 and a format; popular ones are shown more often (Zipf) and are better. Members are shown more of what they have lately
 seen. A conversion depends on the placement, the ad's quality and format, the hour, and, differently at each placement,

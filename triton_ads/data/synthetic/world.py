@@ -19,8 +19,7 @@ DAY = 86400
 START = 1_780_272_000
 
 TOPICS = (
-    "travel", "shoes", "games", "insurance", "groceries", "music", "cars", "books", "fitness", "garden", "phones",
-    "banking", "films", "furniture", "pets", "beauty", "courses", "sport", "toys", "energy",
+    "travel", "shoes", "games", "music", "cars", "books", "garden", "phones", "films", "furniture", "beauty", "sport",
 )  # fmt: skip
 FORMATS = ("text", "image", "video")
 AGE_BANDS = (18, 25, 35, 45, 55, 65)
@@ -32,7 +31,7 @@ PLACEMENT_SHARES = np.array([[0.50, 0.25, 0.10, 0.15], [0.30, 0.20, 0.35, 0.15]]
 PLACEMENT_BASE = np.array([-1.6, -0.9, -2.5, -1.4])
 #: What an interest of the user in the ad's topic adds. At checkout it takes away: who has just bought does not want
 #: the same again.
-PLACEMENT_INTEREST = np.array([3.5, 5.0, 2.5, -2.5])
+PLACEMENT_INTEREST = np.array([4.0, 5.5, 2.5, -3.0])
 #: How much the ad's quality counts.
 PLACEMENT_QUALITY = np.array([1.0, 0.4, 1.6, 1.0])
 #: What the ad's format adds: text suits a search, video a story.
@@ -43,12 +42,12 @@ EVENING, EVENING_HOUR = 0.2, 20
 DEEP_BASE, DEEP_QUALITY, DEEP_INTEREST = -0.6, 0.6, 1.2
 
 #: Chance that an ad which does not convert is clicked: without and with an interest in its topic.
-CLICK = np.array([0.08, 0.60])
+CLICK = np.array([0.05, 0.70])
 
 #: Share of topics in which a user of no particular age is interested at a time, and its spread over age and topic.
-INTERESTS, INTERESTS_SPREAD = 0.15, 0.10
+INTERESTS, INTERESTS_SPREAD = 0.25, 0.15
 #: Days in which what is known of an interest fades by a factor of e: interests come and go.
-INTEREST_DAYS = 15.0
+INTEREST_DAYS = 5.0
 
 #: Weight of the ad at popularity rank r is r^-ZIPF; quality goes along with popularity, by this correlation.
 ZIPF, QUALITY_POPULARITY = 0.8, 0.4
