@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the kernels' tests with the module built under the address and undefined-behaviour sanitizers.
+# Runs the tests of kernels, decoder and damaged models with the module built under the address and undefined-behaviour
+# sanitizers.
 #
 #   scripts/sanitize_kernels.sh [pytest arguments]
 #
@@ -27,4 +28,5 @@ cd "$folder"
 env LD_PRELOAD="$(g++ -print-file-name=libasan.so):$(g++ -print-file-name=libstdc++.so.6)" \
     ASAN_OPTIONS=detect_leaks=0:halt_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
     PYTHONPATH="$folder:$packages" PYTHONDONTWRITEBYTECODE=1 \
-    "$python" -S -m pytest -c /dev/null --import-mode=importlib -p no:cacheprovider -q tests/kernels --ignore-glob='*cuda*' "$@"
+    "$python" -S -m pytest -c /dev/null --import-mode=importlib -p no:cacheprovider -q \
+    tests/kernels tests/compression/test_packed_model.py --ignore-glob='*cuda*' "$@"
