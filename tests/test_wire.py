@@ -8,6 +8,7 @@ from google.protobuf import text_format
 from tritonclient.grpc import model_config_pb2 as pb
 
 from tests.support.tiny_release import tiny_recipe
+from tests.support.tiny_target import target_recipe
 from triton_ads.export.configs import render_configs
 from triton_ads.recipe import load_recipe
 from triton_ads.serving.errors import Cause
@@ -34,6 +35,13 @@ BETWEEN = "`router` -> `user_encoder` -> `item_scorer`: what the models say to e
 INPUTS = {name(row[0]): row[1:] for row in table(RANK, "input")}
 OUTPUTS = {name(row[0]): row[1:] for row in table(RANK, "output")}
 PASSED = {name(row[0]): row[1:] for row in table(BETWEEN, "tensor")}
+
+
+TARGET = "`target`: which ads to consider, and `ads`: these, ranked"
+SCORED = "`generator` -> `trie_verifier`: what was scored"
+ASKED = {name(row[0]): row[1:] for row in table(TARGET, "input")}
+ANSWERED = {name(row[0]): row[1:] for row in table(TARGET, "output")}
+VERIFIED = {name(row[0]): row[1:] for row in table(SCORED, "tensor")}
 
 
 def dims(shape, recipe):
@@ -94,6 +102,26 @@ def test_what_the_models_say_to_each_other(configs, recipe):
             assert found.get(tensor) == (passed[tensor] if model in targets else None)
 
 
+def test_generated_ads(recipe):
+    assert (len(ASKED), len(ANSWERED), len(VERIFIED)) == (6, 3, 5)
+    recipe = target_recipe(recipe)
+    configs = {model: text_format.Parse(text, pb.ModelConfig()) for model, text in render_configs(recipe).items()}
+    asked, answered, scored = (documented(rows, recipe) for rows in (ASKED, ANSWERED, VERIFIED))
+    assert tensors(configs["generator"].input) == asked and tensors(configs["generator"].output) == scored
+    assert tensors(configs["trie_verifier"].input) == scored and tensors(configs["trie_verifier"].output) == answered
+    assert tensors(configs["target"].input) == asked and tensors(configs["target"].output) == answered
+    ranked = documented(INPUTS, recipe) | documented(OUTPUTS, recipe)
+    inputs = {name: one for name, one in ranked.items() if name in INPUTS and name != "candidates"}
+    assert tensors(configs["ads"].input) == inputs | asked
+    found = {name: one for name, one in answered.items() if name != "target_release"}
+    assert tensors(configs["ads"].output) == documented(OUTPUTS, recipe) | found
+    steps = {step.model_name: step for step in configs["ads"].ensemble_scheduling.step}
+    assert steps["item_scorer"].input_map["candidates"] == steps["router"].input_map["candidates"] == "target_ids"
+    for model in ("generator", "trie_verifier"):
+        for tensor in configs[model].input:
+            assert tensor.allow_ragged_batch == (-1 in tensor.dims) and not tensor.optional
+
+
 def test_every_tensor_of_a_model_is_documented(configs, recipe):
     known = documented(INPUTS, recipe) | documented(OUTPUTS, recipe) | documented(PASSED, recipe)
     for model in MODELS:
@@ -119,6 +147,7 @@ def test_every_cause_of_an_error_has_a_row_of_bad_input():
         Cause.TOO_MANY_CANDIDATES: "more candidates than `serving.max_candidates`",
         Cause.WRONG_LENGTH: "a tensor of the wrong length",
         Cause.NOT_FINITE: "NaN or infinite",
+        Cause.OUT_OF_RANGE: "`top` below 0 or above `target.max_top`",
         Cause.UNKNOWN_TIER: "unknown `insisted_tier`",
         Cause.DEADLINE: "deadline already passed",
         Cause.OTHER_RELEASE: "of another release",

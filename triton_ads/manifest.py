@@ -11,6 +11,7 @@ A release is a folder that the build writes once and never changes:
     tiers/TIER/item.onnx         the part that runs per candidate, in tiles
     tiers/TIER/table.bin         the physical embedding table, memory-mapped by both parts
     router/gain.json             where the router is learned: its model (triton_ads/routing/gain.py)
+    target/                      where ads are generated: tree, words, users, model (serving/target_release.py)
     tiers/TIER/maps.json         the calibration maps that both parts hold, for people
 
 The server refuses a release whose files do not have the digests that the manifest gives.
@@ -96,6 +97,20 @@ class RouterManifest(_Part):
     gain_of_best_quarter: float  # mean over the quarter of which the router expects most
 
 
+class TargetManifest(_Part):
+    """A generator of ads, and how its answers compare with baselines on the test part."""
+
+    catalogue: str  # digest of the tree that the model was trained for
+    ads: int
+    nodes: int
+    words: int  # of queries
+    vocabulary: int  # tokens of the model
+    parameters: int
+    weight_bytes: int  # packed
+    questions: int
+    quality: dict[str, dict[str, float]]  # mode or baseline -> measure -> value
+
+
 class Manifest(_Part):
     """What the server must know of a release."""
 
@@ -108,6 +123,7 @@ class Manifest(_Part):
     table_rows: dict[str, int]  # rows of each table, PAD and OOV included
     tiers: dict[str, TierManifest]
     router: RouterManifest | None = None  # of a recipe whose router is learned
+    target: TargetManifest | None = None  # of a recipe that generates ads
     files: dict[str, str]  # path inside the release -> sha256
 
     def save(self, folder: Path) -> None:
@@ -136,6 +152,8 @@ class Manifest(_Part):
             raise ManifestError(
                 f"{path}: tiers {sorted(manifest.tiers)} do not match the recipe's {sorted(manifest.recipe.tiers)}"
             )
+        if (manifest.target is None) != (manifest.recipe.target is None):
+            raise ManifestError(f"{path}: recipe and manifest do not agree whether there is a `target`")
         if release_id(manifest.recipe_digest, manifest.files) != manifest.release:
             raise ManifestError(f"{path}: release {manifest.release} does not match the digests of its files")
         if verify_files:

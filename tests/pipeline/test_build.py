@@ -83,7 +83,7 @@ def test_a_second_build_runs_nothing_and_takes_no_pytorch(built: Layout) -> None
 
 
 def test_a_stage_file_of_build_runs_its_stage_alone(built: Layout) -> None:
-    command = [sys.executable, ROOT / "build" / "7_release.py", "--recipe", TINY, "--var", built.var]
+    command = [sys.executable, ROOT / "build" / "10_release.py", "--recipe", TINY, "--var", built.var]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == "[1/1] release: skipped, nothing it depends on has changed\n"
 

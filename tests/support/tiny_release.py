@@ -21,7 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from triton_ads.features.ids import FIRST_ROW, OOV, PAD, hashed_rows, raw_id
 from triton_ads.features.vocabulary import Tables
-from triton_ads.manifest import CostModel, Manifest, StateEntry, TierManifest, file_digest, release_id
+from triton_ads.manifest import CostModel, Manifest, StateEntry, TargetManifest, TierManifest, file_digest, release_id
 from triton_ads.recipe import Column, Recipe, parse_recipe
 
 # B users, C tiles, P candidates in a tile, N candidates, F id columns, D dense columns, L ids of all sequences,
@@ -333,7 +333,7 @@ def write_tiny_release(folder: Path, recipe: Recipe | None = None) -> Path:
     return folder
 
 
-def seal(folder: Path, recipe: Recipe) -> None:
+def seal(folder: Path, recipe: Recipe, target: TargetManifest | None = None) -> None:
     """Write the manifest of what the folder holds now."""
     (folder / "manifest.json").unlink(missing_ok=True)
     paths = sorted(p for p in folder.rglob("*") if p.is_file())
@@ -345,5 +345,6 @@ def seal(folder: Path, recipe: Recipe) -> None:
         vocabulary_digest=Tables.load(recipe, folder / "vocabularies").digest,
         table_rows=table_rows(recipe),
         tiers={tier: _tier_manifest(recipe, tier) for tier in recipe.tiers},
+        target=target,
         files=files,
     ).save(folder)

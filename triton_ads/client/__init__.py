@@ -3,5 +3,15 @@
 from triton_ads.client.client import RankClient
 from triton_ads.client.errors import RankError, RankTimeoutError, ServerUnavailableError
 from triton_ads.client.ranking import Ranking
+from triton_ads.client.target import RankedTargets, TargetClient, Targets
 
-__all__ = ["RankClient", "RankError", "RankTimeoutError", "Ranking", "ServerUnavailableError"]
+__all__ = [
+    "RankClient",
+    "RankError",
+    "RankTimeoutError",
+    "RankedTargets",
+    "Ranking",
+    "ServerUnavailableError",
+    "TargetClient",
+    "Targets",
+]

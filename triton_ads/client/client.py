@@ -2,28 +2,15 @@
 
 import time
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Literal, Self
 
 from numpy.typing import ArrayLike
 
-from triton_ads.client.address import check_address
-from triton_ads.client.errors import ServerUnavailableError
+from triton_ads.client.connection import Connection, Protocol
 from triton_ads.client.ranking import Ranking, parse_ranking
 from triton_ads.client.request import NO_USER, deadline_after, rank_inputs
-from triton_ads.client.transport import GrpcTransport, HttpTransport, Transport
-
-Protocol = Literal["grpc", "http"]
-DEFAULT_URLS: dict[Protocol, str] = {"grpc": "127.0.0.1:8001", "http": "127.0.0.1:8000"}
-
-#: The server's own "deadline exceeded" says where the time went: how long it is waited for after the deadline.
-_GRACE_S = 0.02
-_BACKOFF_S = 0.05
-#: A day: whoever waits longer does not rank, and the sockets' timers do not take every number.
-LONGEST_S = 86_400
 
 
-class RankClient:
+class RankClient(Connection):
     """A client of one server, safe to share between threads.
 
         with RankClient("127.0.0.1:8001") as client:
@@ -32,17 +19,9 @@ class RankClient:
                 print(ad, scores)
 
     Args:
-        url: host:port of the server; by default where `triton-ads serve` listens.
-        protocol: "grpc", or "http" for where gRPC cannot pass.
         model: the ensemble to ask: `rank`, or `PREFIX_rank` of a recipe with a prefix.
-        timeout_s: longest wait for an answer, at most a day.
-        pool: gRPC channels that calls are spread over. HTTP takes as many connections as there are calls at once.
-        retries: how often to ask again when nobody answers; each wait is twice the last, starting at 50 ms. Only a
-            request that found no server is asked again, never one that was refused or came too late.
         labels: names of the score columns, passed on to each Ranking.
-
-    Raises:
-        ValueError: unknown protocol, a `url` that is not host:port, or a number out of range.
+        And those of Connection.
     """
 
     def __init__(
@@ -56,19 +35,8 @@ class RankClient:
         retries: int = 0,
         labels: Sequence[str] = (),
     ) -> None:
-        if protocol not in DEFAULT_URLS:
-            raise ValueError(f"protocol: {protocol!r} is not known; allowed: {', '.join(DEFAULT_URLS)}")
-        # Comparisons with NaN are false: what is allowed is asked for, not what is not.
-        if not 0 < timeout_s <= LONGEST_S or pool < 1 or retries < 0:
-            raise ValueError(
-                f"0 < timeout_s <= {LONGEST_S}, pool >= 1, retries >= 0: found {timeout_s}, {pool}, {retries}"
-            )
-        self.url = DEFAULT_URLS[protocol] if url is None else check_address(url)
-        self.model = model
-        self.timeout_s = timeout_s
-        self.retries = retries
+        super().__init__(url, protocol, model=model, timeout_s=timeout_s, pool=pool, retries=retries)
         self.labels = tuple(labels)
-        self.transport: Transport = GrpcTransport(self.url, pool) if protocol == "grpc" else HttpTransport(self.url)
 
     def rank(
         self,
@@ -113,10 +81,7 @@ class RankClient:
             TypeError: ids that are not integers.
             ValueError: a deadline that is not above 0 and at most a day.
         """
-        if deadline_ms is not None and not 0 < deadline_ms <= 1000 * LONGEST_S:
-            raise ValueError(f"deadline_ms: {deadline_ms} found, above 0 and at most {1000 * LONGEST_S} allowed")
-        allowed_s = self.timeout_s if deadline_ms is None else min(self.timeout_s, deadline_ms / 1000 + _GRACE_S)
-        end = time.monotonic() + allowed_s
+        end = time.monotonic() + self.allowed_s(deadline_ms)
         inputs = rank_inputs(
             candidates,
             user_id=user_id,
@@ -131,26 +96,4 @@ class RankClient:
             deadline_us=deadline_after(deadline_ms),
             tier=tier,
         )
-        for attempt in range(self.retries + 1):
-            try:
-                outputs = self.transport.infer(self.model, inputs, end - time.monotonic())
-            except ServerUnavailableError:
-                pause_s = _BACKOFF_S * 2**attempt
-                if attempt == self.retries or time.monotonic() + pause_s >= end:
-                    raise
-                time.sleep(pause_s)
-            else:
-                break
-        return parse_ranking(outputs, self.labels)
-
-    def close(self) -> None:
-        """Close the connections; calls under way in other threads may fail."""
-        self.transport.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        return parse_ranking(self.ask(inputs, end), self.labels)

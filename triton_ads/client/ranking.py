@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from triton_ads.client.connection import text
+
 # N candidates, K labels
 
 
@@ -50,19 +52,14 @@ class Ranking:
 
 def parse_ranking(outputs: Mapping[str, NDArray[Any]], labels: tuple[str, ...]) -> Ranking:
     """The ranking in the outputs of the model `rank`, whose first axis is Triton's batch of 1."""
-
-    def text(name: str) -> str:
-        value = outputs[name].reshape(-1)[0]
-        return value.decode() if isinstance(value, bytes) else str(value)
-
     ids_N = outputs["ranked_ids"][0]
     return Ranking(
         ids=ids_N,
         scores=outputs["scores"][0].reshape(len(ids_N), -1) if len(ids_N) else outputs["scores"][0],
         rank_values=outputs["rank_values"][0],
         positions=outputs["positions"][0],
-        tier=text("tier"),
-        reason=text("reason"),
-        release=text("release"),
+        tier=text(outputs["tier"]),
+        reason=text(outputs["reason"]),
+        release=text(outputs["release"]),
         labels=labels,
     )

@@ -42,18 +42,18 @@ def rank_inputs(
     Raises:
         TypeError: ids that are not integers.
     """
-    events = [_ids(f"sequences[{i}]", sequence) for i, sequence in enumerate(sequences or ())]
+    events = [ids_tensor(f"sequences[{i}]", sequence) for i, sequence in enumerate(sequences or ())]
     lengths = [len(np.asarray(sequence)) for sequence in sequences or ()]
     return {
-        "user_id": _ids("user_id", user_id),
-        "user_features": _ids("user_features", user_features),
+        "user_id": ids_tensor("user_id", user_id),
+        "user_features": ids_tensor("user_features", user_features),
         "user_dense": _floats(user_dense),
         "sequence_lengths": np.array([lengths], np.int32),
-        "sequences": np.concatenate(events, axis=1) if events else _ids("sequences", None),
-        "context_features": _ids("context_features", context_features),
+        "sequences": np.concatenate(events, axis=1) if events else ids_tensor("sequences", None),
+        "context_features": ids_tensor("context_features", context_features),
         "context_dense": _floats(context_dense),
-        "candidates": _ids("candidates", candidates),
-        "item_features": _ids("item_features", item_features),
+        "candidates": ids_tensor("candidates", candidates),
+        "item_features": ids_tensor("item_features", item_features),
         "item_dense": _floats(item_dense),
         "item_values": _floats(item_values),
         "deadline_us": np.array([[deadline_us]], np.int64),
@@ -88,7 +88,12 @@ def deadline_after(milliseconds: float | None) -> int:
     return NO_DEADLINE if milliseconds is None else time.time_ns() // 1000 + round(milliseconds * 1000)
 
 
-def _ids(name: str, values: ArrayLike | None) -> NDArray[np.int64]:
+def ids_tensor(name: str, values: ArrayLike | None) -> NDArray[np.int64]:
+    """Raw ids, int64 [1, n]; none where nothing is given.
+
+    Raises:
+        TypeError: values that are not integers.
+    """
     array = np.asarray([] if values is None else values)
     if array.size and array.dtype.kind not in "iu":
         raise TypeError(f"{name}: ids are integers (a string is the xxh64 of its bytes), found {array.dtype}")

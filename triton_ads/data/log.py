@@ -40,6 +40,8 @@ class Log:
     context_dense: dict[str, NDArray[np.float32]] = field(default_factory=dict)  # [n] each
     # What a recipe's features of kind `value` can name: float32, NaN where an item has none.
     item_values: dict[str, NDArray[np.float32]] = field(default_factory=dict)  # [I] each
+    # Item id -> what an ad says of itself, for generative targeting; its title where there is nothing.
+    texts: dict[int, str] = field(default_factory=dict)
     # What only the maker of the data knows of each event, to judge predictions by; never shown to a model.
     truth: dict[str, NDArray[np.float32]] = field(default_factory=dict)  # [n] each
 

@@ -64,7 +64,7 @@ def read(wheel: Path) -> Log:
     User columns: `user_id`, `gender`, `age_band`, `occupation`, `zip_code`. Context: `hour` (0 to 23), `weekday`
     (Monday 0), `daypart`, all of the event's time in UTC. Item: `item_id`, `genres` (all), `year`.
     Sequences: `recent` and `space`, all events; `conversions`, those of `cvr`. Event fields: `item_id`, `genre` (the
-    film's first), `action` (the rating, 1 to 5).
+    film's first), `action` (the rating, 1 to 5). Texts: title, year and genres.
     """
     events = np.array(_table(wheel, "inter", ["user_id", "item_id", "rating", "timestamp"]), dtype=np.int64)
     users = sorted(_table(wheel, "user", ["user_id", "age", "gender", "occupation", "zip_code"]), key=_first)
@@ -109,6 +109,7 @@ def read(wheel: Path) -> Log:
         },
         sequences={"recent": everything_n, "space": everything_n, "conversions": conversion_n},
         event_fields={"item_id": item_n, "genre": genres_IG[item, 0], "action": rating_n},
+        texts={int(i[0]): " ".join(i[1:]) for i in items},
     )
 
 

@@ -1,4 +1,5 @@
-"""The Triton configurations of a recipe: three Python models and the ensemble `rank` that chains them.
+"""The Triton configurations of a recipe: three Python models and the ensemble `rank` that chains them; of a recipe
+that generates ads, two more and the ensembles `target` and `ads`.
 
 Their names carry the recipe's prefix (triton_ads/recipe/names.py).
 
@@ -15,7 +16,19 @@ from google.protobuf import text_format
 from tritonclient.grpc import model_config_pb2 as pb
 
 from triton_ads.recipe import Recipe
-from triton_ads.recipe.names import ENCODER, ENSEMBLE, MODELS, ROUTER, SCORER, prefixed
+from triton_ads.recipe.names import (
+    ADS,
+    ENCODER,
+    ENSEMBLE,
+    GENERATOR,
+    MODELS,
+    ROUTER,
+    SCORER,
+    TARGET,
+    TARGET_MODELS,
+    VERIFIER,
+    prefixed,
+)
 
 
 @dataclass(frozen=True)
@@ -35,8 +48,23 @@ class Wire:
     outputs: tuple[Tensor, ...]
 
 
+#: The input of `item_scorer` that is the verifier's answer where ads are generated.
+_CANDIDATES = "candidates"
+
+
 def wire(recipe: Recipe) -> dict[str, Wire]:
-    """Inputs and outputs of the three models and the ensemble, by name without prefix."""
+    """Inputs and outputs of the recipe's models and ensembles, by name without prefix."""
+    rank = _rank_wire(recipe)
+    return rank if recipe.target is None else rank | _target_wire(rank[ENSEMBLE])
+
+
+def chains(recipe: Recipe) -> dict[str, tuple[str, ...]]:
+    """The models behind every ensemble of the recipe, without prefix."""
+    found: dict[str, tuple[str, ...]] = {ENSEMBLE: MODELS}
+    return found if recipe.target is None else found | {TARGET: TARGET_MODELS, ADS: (*TARGET_MODELS, *MODELS)}
+
+
+def _rank_wire(recipe: Recipe) -> dict[str, Wire]:
     label_count = len(recipe.labels)
     client = {
         "user_id": Tensor("user_id", "INT64", (1,)),
@@ -76,6 +104,38 @@ def wire(recipe: Recipe) -> dict[str, Wire]:
     }
 
 
+def _target_wire(rank: Wire) -> dict[str, Wire]:
+    user_id, deadline = (next(t for t in rank.inputs if t.name == name) for name in ("user_id", "deadline_us"))
+    asked = (
+        user_id,
+        Tensor("journey", "INT64", (-1,)),
+        Tensor("query", "BYTES", (1,)),
+        Tensor("exclude", "INT64", (-1,)),
+        Tensor("top", "INT32", (1,)),
+        deadline,
+    )
+    scored = (
+        Tensor("nodes", "INT32", (-1,)),
+        Tensor("parents", "INT32", (-1,)),
+        Tensor("log_probabilities", "FP64", (-1,)),
+        Tensor("withheld", "INT64", (-1,)),
+        Tensor("plan", "INT64", (3,)),
+    )
+    found = (
+        Tensor("target_ids", "INT64", (-1,)),
+        Tensor("target_scores", "FP32", (-1,)),
+        Tensor("target_release", "BYTES", (1,)),
+    )
+    # Of the ads that it ranks, `ads` is told by its own first half.
+    others = tuple(t for t in rank.inputs if t.name != _CANDIDATES and t not in asked)
+    return {
+        GENERATOR: Wire(asked, scored),
+        VERIFIER: Wire(scored, found),
+        TARGET: Wire(asked, found),
+        ADS: Wire((*asked, *others), (*rank.outputs, *found[:2])),
+    }
+
+
 def _fixed(name: str, dtype: str, length: int) -> Tensor:
     """A tensor of a length that the recipe fixes. Triton refuses a dimension of 0 in a config, but not on the wire."""
     return Tensor(name, dtype, (length or -1,))
@@ -84,7 +144,12 @@ def _fixed(name: str, dtype: str, length: int) -> Tensor:
 def render_configs(recipe: Recipe) -> dict[str, str]:
     """The text of every config.pbtxt, by the model's name with the recipe's prefix. Equal recipes give equal text."""
     wires = wire(recipe)
-    rendered = [*(_model(name, wires[name], recipe) for name in MODELS), _ensemble(wires, recipe)]
+    chained = chains(recipe)
+    models = dict.fromkeys(name for chain in chained.values() for name in chain)
+    rendered = [
+        *(_model(name, wires[name], recipe) for name in models),
+        *(_ensemble(name, chain, wires, recipe) for name, chain in chained.items()),
+    ]
     configs = {config.name: config for config in rendered}
     head = f"# Rendered from the recipe `{recipe.name}` by triton_ads/export/configs.py. Change the recipe, not this.\n"
     return {name: head + text_format.MessageToString(config) for name, config in configs.items()}
@@ -103,22 +168,30 @@ def _model(name: str, tensors: Wire, recipe: Recipe) -> pb.ModelConfig:
     )
 
 
-def _ensemble(wires: dict[str, Wire], recipe: Recipe) -> pb.ModelConfig:
+def _ensemble(ensemble: str, chain: Sequence[str], wires: dict[str, Wire], recipe: Recipe) -> pb.ModelConfig:
+    given = {t.name for t in wires[ensemble].inputs}
+    # Triton refuses an ensemble in which a tensor goes nowhere.
+    wanted = {t.name for t in wires[ensemble].outputs} | {t.name for name in chain for t in wires[name].inputs}
+
+    def source(name: str) -> str:
+        """Where a step's input comes from: the tensor of its name, unless it is what another step found."""
+        return "target_ids" if name == _CANDIDATES and name not in given else name
+
     steps = [
         pb.ModelEnsembling.Step(
             model_name=prefixed(name, recipe.serving.prefix),
             model_version=-1,
-            input_map={t.name: t.name for t in wires[name].inputs},
-            output_map={t.name: t.name for t in wires[name].outputs},
+            input_map={t.name: source(t.name) for t in wires[name].inputs},
+            output_map={t.name: t.name for t in wires[name].outputs if t.name in wanted},
         )
-        for name in MODELS
+        for name in chain
     ]
     return pb.ModelConfig(
-        name=prefixed(ENSEMBLE, recipe.serving.prefix),
+        name=prefixed(ensemble, recipe.serving.prefix),
         platform="ensemble",
         max_batch_size=recipe.serving.max_batch_requests,
-        input=[_input(t, ragged=False) for t in wires[ENSEMBLE].inputs],
-        output=_outputs(wires[ENSEMBLE].outputs),
+        input=[_input(t, ragged=False) for t in wires[ensemble].inputs],
+        output=_outputs(wires[ensemble].outputs),
         ensemble_scheduling=pb.ModelEnsembling(step=steps),
     )
 

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from triton_ads.features.vocabulary import Tables
-from triton_ads.manifest import Manifest, RouterManifest, TierManifest, file_digest, release_id
+from triton_ads.manifest import Manifest, RouterManifest, TargetManifest, TierManifest, file_digest, release_id
 from triton_ads.recipe import Recipe
 from triton_ads.routing.gain import GAIN_FILE
 
@@ -15,6 +15,7 @@ def write_release(
     tiers: dict[str, tuple[Path, TierManifest]],
     releases: Path,
     router: tuple[Path, RouterManifest] | None = None,
+    target: tuple[Path, Path, TargetManifest] | None = None,
 ) -> Path:
     """Gather vocabularies, store and tiers in `releases/NAME-ID` and write the manifest.
 
@@ -24,6 +25,7 @@ def write_release(
         data: what `triton_ads.data.prepare` wrote.
         tiers: tier -> its folder and manifest, as `export_tier` gives them.
         router: of a recipe whose router is learned, the file and its manifest, as `train_router` gives them.
+        target: of a recipe that generates ads, what `write_catalogue` wrote, the packed model and their manifest.
 
     Returns:
         The folder of the release; one that is there already is left as it is.
@@ -38,6 +40,11 @@ def write_release(
     if router is not None:
         (staging / GAIN_FILE).parent.mkdir()
         shutil.copyfile(router[0], staging / GAIN_FILE)
+    if target is not None:
+        for part in ("tree", "users"):
+            shutil.copytree(target[0] / part, staging / "target" / part)
+        shutil.copyfile(target[0] / "words.json", staging / "target" / "words.json")
+        shutil.copytree(target[1], staging / "target" / "model")
     files = {str(path.relative_to(staging)): file_digest(path) for path in sorted(staging.rglob("*")) if path.is_file()}
     tables = Tables.load(recipe, data / "vocabularies")
     manifest = Manifest(
@@ -48,6 +55,7 @@ def write_release(
         table_rows=tables.table_rows,
         tiers={tier: found for tier, (_, found) in tiers.items()},
         router=router[1] if router is not None else None,
+        target=target[2] if target is not None else None,
         files=files,
     )
     manifest.save(staging)

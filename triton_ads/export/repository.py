@@ -5,6 +5,7 @@
         user_encoder/  the same
         item_scorer/   the same
         rank/          config.pbtxt  1/.gitkeep      the ensemble; Triton wants a version folder
+        generator/  trie_verifier/  target/  ads/    of a recipe that generates ads: two models, two ensembles
         mine_router/ ...                             those of a recipe whose `serving.prefix` is mine
 
 A version folder names its release by a relative symbolic link, so a config holds no path, a repository and its
@@ -20,10 +21,24 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from triton_ads.export.configs import render_configs
+from triton_ads.export.configs import chains, render_configs
 from triton_ads.manifest import MANIFEST_FILE, Manifest
 from triton_ads.recipe import Recipe, load_recipe
-from triton_ads.recipe.names import ENCODER, ENSEMBLE, MODELS, ROUTER, SCORER, chain_of, ensembles, prefixed
+from triton_ads.recipe.names import (
+    ADS,
+    ENCODER,
+    ENSEMBLE,
+    GENERATOR,
+    ROUTER,
+    SCORER,
+    TARGET,
+    TARGET_MODELS,
+    VERIFIER,
+    beside,
+    chain_of,
+    ensembles,
+    prefixed,
+)
 
 RELEASE_LINK = "release"
 DEFAULT_RECIPE = Path("build/recipes/movielens.yaml")
@@ -32,6 +47,8 @@ _CLASSES = {
     ROUTER: ("router_model", "RouterModel", "looks the user up, chooses the tier, stamps the deadline"),
     ENCODER: ("encoder_model", "EncoderModel", "runs the user part of a tier once per request"),
     SCORER: ("scorer_model", "ScorerModel", "scores all candidates of all requests of a batch"),
+    GENERATOR: ("generator_model", "GeneratorModel", "scores the ads that could follow a journey, or answer a query"),
+    VERIFIER: ("verifier_model", "VerifierModel", "selects ads from what was scored; answers none that must not be"),
 }
 
 
@@ -49,14 +66,15 @@ def render_repository(recipe: Recipe) -> dict[str, str]:
     """Every text file of a repository of version 1, by its path inside."""
     prefix = recipe.serving.prefix
     files = {f"{name}/config.pbtxt": text for name, text in render_configs(recipe).items()}
-    files |= {f"{prefixed(name, prefix)}/1/model.py": render_model(name) for name in MODELS}
-    files[f"{prefixed(ENSEMBLE, prefix)}/1/.gitkeep"] = ""
+    for ensemble, models in chains(recipe).items():
+        files |= {f"{prefixed(name, prefix)}/1/model.py": render_model(name) for name in models}
+        files[f"{prefixed(ensemble, prefix)}/1/.gitkeep"] = ""
     return files
 
 
 def folders(recipe: Recipe, repository: Path) -> list[Path]:
-    """The folders of the recipe's models: the ensemble's, and those of the models that it chains."""
-    return [repository / prefixed(name, recipe.serving.prefix) for name in (ENSEMBLE, *MODELS)]
+    """The folders of the recipe's models: the ensembles', and those of the models that they chain."""
+    return [repository / name for name in render_configs(recipe)]
 
 
 @dataclass(frozen=True)
@@ -87,15 +105,24 @@ def write_repository(release: Path, repository: Path) -> list[Replaced]:
             replaced.append(Replaced(name, other))
         elif other != ensemble and name == recipe.name:
             replaced.append(Replaced(name, other))
-            for model in (other, *chain_of(other)):
-                shutil.rmtree(repository / model)
-    _write(render_repository(recipe), repository)
-    for name in chain_of(ensemble):
+            for model in (other, *chain_of(other), *_of_target(other)):
+                shutil.rmtree(repository / model, ignore_errors=True)
+    if recipe.target is None:  # the recipe with this prefix that was served before may have had one
+        for model in _of_target(ensemble):
+            shutil.rmtree(repository / model, ignore_errors=True)
+    files = render_repository(recipe)
+    _write(files, repository)
+    for name in (path.split("/", 1)[0] for path in files if path.endswith("/model.py")):
         link = repository / name / "1" / RELEASE_LINK
         link.unlink(missing_ok=True)
         # Both ends resolved: a relative link is read from the folder in which it really lies.
         link.symlink_to(os.path.relpath(release.resolve(), link.parent.resolve()), target_is_directory=True)
     return replaced
+
+
+def _of_target(ensemble: str) -> list[str]:
+    """What a recipe that generates ads has beside the chain that ranks."""
+    return [beside(ensemble, name) for name in (*TARGET_MODELS, TARGET, ADS)]
 
 
 def served_recipes(repository: Path) -> dict[str, str]:
@@ -127,8 +154,9 @@ def _write(files: dict[str, str], folder: Path) -> None:
 def render_tree(recipe: Recipe, root: Path) -> None:
     """Write model_repository/ and ensembles/ under `root`, as they stand in git."""
     files = render_repository(recipe)
-    _write({n: text for n, text in files.items() if not n.startswith(f"{ENSEMBLE}/")}, root / "model_repository")
-    _write({n: text for n, text in files.items() if n.startswith(f"{ENSEMBLE}/")}, root / "ensembles")
+    chained = tuple(f"{name}/" for name in chains(recipe))
+    _write({n: text for n, text in files.items() if not n.startswith(chained)}, root / "model_repository")
+    _write({n: text for n, text in files.items() if n.startswith(chained)}, root / "ensembles")
 
 
 if __name__ == "__main__":

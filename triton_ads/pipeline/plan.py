@@ -15,9 +15,12 @@ from triton_ads.pipeline.runner import Stage
 from triton_ads.recipe import Recipe
 
 #: Fields of a recipe that change neither the examples nor what a model looks like; any other field is taken to.
-_NOT_OF_THE_MODEL = frozenset({"version", "name", "rank_by", "tiers", "training", "calibration", "router", "serving"})
+_NOT_OF_THE_MODEL = frozenset(
+    {"version", "name", "rank_by", "tiers", "training", "calibration", "router", "serving", "target"}
+)
 
 _TRAINING = ("numpy", "torch")
+_GENERATOR = (*_TRAINING, "scipy", "transformers", "tokenizers")
 _EXPORT = (*_TRAINING, "onnx", "onnxruntime", "onnxscript")
 
 
@@ -60,11 +63,41 @@ def plan(recipe: Recipe, layout: Layout) -> list[Stage]:
         fields = [*model, "router.default_tier", "router.high_tier"]
         stages.append(_stage(recipe, layout, "router", None, fields=fields, packages=("numpy",), needs=[data, *made]))
         needs.append(layout.work("router"))
+    if recipe.target is not None:
+        stages += _target(recipe, layout, model)
+        needs += [layout.work("identifiers"), layout.work("pack")]
     stages.append(_stage(recipe, layout, "release", None, fields=Recipe.model_fields, needs=needs))
     stages.append(
         _stage(recipe, layout, "repository", None, fields=Recipe.model_fields, needs=[layout.work("release")])
     )
     return stages
+
+
+def _target(recipe: Recipe, layout: Layout, model: Sequence[str]) -> list[Stage]:
+    """Of a recipe that generates ads; each of them reads the data's log itself."""
+    parts = ["journey", "events", "identifiers"]
+    trained = [*parts, "query_words", "model", "training"]
+    needs = [layout.work("identifiers"), layout.work("generator")]
+    source = recipe.data.source
+
+    def stage(kind: str, fields: Sequence[str], packages: Sequence[str], needs: Sequence[Path]) -> Stage:
+        return _stage(
+            recipe,
+            layout,
+            kind,
+            None,
+            fields=[*model, *fields],
+            packages=(*packages, *PACKAGES.get(source, ())),
+            needs=needs,
+            modules=[SOURCES[source]],
+            files=functools.partial(data_files, recipe),
+        )
+
+    return [
+        stage("identifiers", [f"target.{part}" for part in parts], ("numpy", "scipy"), ()),
+        stage("generator", [f"target.{part}" for part in trained], _GENERATOR, needs[:1]),
+        stage("pack", ["target"], ("numpy", "scipy"), needs),
+    ]
 
 
 def _own_model(recipe: Recipe, layout: Layout, tier: str) -> Digests:

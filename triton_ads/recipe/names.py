@@ -1,13 +1,19 @@
-"""Names of the Triton models of a recipe: a chain of three and the ensemble of them, all after the recipe's prefix.
+"""Names of the Triton models of a recipe: chains and the ensembles of them, all after the recipe's prefix.
 
 no prefix       router        user_encoder        item_scorer        rank
 prefix mine     mine_router   mine_user_encoder   mine_item_scorer   mine_rank
+
+A recipe that generates ads has two models and two ensembles more: `target`, and `ads`, which ranks what it answers.
+
+                generator     trie_verifier       target             ads
 """
 
 from collections.abc import Collection
 
 ROUTER, ENCODER, SCORER, ENSEMBLE = "router", "user_encoder", "item_scorer", "rank"
 MODELS = (ROUTER, ENCODER, SCORER)
+GENERATOR, VERIFIER, TARGET, ADS = "generator", "trie_verifier", "target", "ads"
+TARGET_MODELS = (GENERATOR, VERIFIER)
 
 
 def prefixed(name: str, prefix: str | None) -> str:
@@ -28,6 +34,15 @@ def chain_of(ensemble: str) -> tuple[str, ...]:
     if start == ensemble or (start and (not start.endswith("_") or start == "_")):
         return ()
     return tuple(f"{start}{name}" for name in MODELS)
+
+
+def beside(ensemble: str, name: str) -> str:
+    """Another model of the recipe whose ensemble this is.
+
+    >>> beside("mine_rank", "target")
+    'mine_target'
+    """
+    return f"{ensemble.removesuffix(ENSEMBLE)}{name}"
 
 
 def ensembles(models: Collection[str]) -> list[str]:

@@ -15,6 +15,7 @@ from triton_ads.recipe.expression import Expression, ExpressionError, parse_expr
 from triton_ads.recipe.inputs import Column, Feature, Scenario, Sequence, Side, Table
 from triton_ads.recipe.model import Heads, Tier, Training
 from triton_ads.recipe.service import Router, Serving
+from triton_ads.recipe.target import Target
 
 
 class Recipe(Part):
@@ -37,6 +38,7 @@ class Recipe(Part):
     calibration: Calibration = Calibration()
     router: Router
     serving: Serving = Serving()
+    target: Target | None = Field(default=None, description="generate the ads to rank, too")
 
     _folder: Path = PrivateAttr(default_factory=Path)
 
@@ -75,6 +77,8 @@ class Recipe(Part):
         _known("router.default_tier", self.router.default_tier, self.tiers)
         if self.router.high_tier is not None:
             _known("router.high_tier", self.router.high_tier, self.tiers)
+        if self.target is not None:
+            _known("target.journey", self.target.journey, [s.name for s in self.sequences])
         if isinstance(self.data, Parquet):
             for name in self.data.histories:
                 _known("data.histories", name, [s.name for s in self.sequences])

@@ -38,12 +38,23 @@ UNKNOWN_ITEMS = Metric("triton_ads_unknown_items_total", "Candidates neither in 
 WITHOUT_VALUE = Metric("triton_ads_candidates_without_value_total", "Candidates whose rank_by is no number: put last")
 SCENARIO_DEFAULTS = Metric("triton_ads_scenario_defaults_total", "Requests answered as the default scenario")
 TRUNCATED = Metric("triton_ads_truncated_events_total", "Events beyond the recipe's length of a sequence")
+SEARCHES = Metric(
+    "triton_ads_searches_total", "Searches in the identifier tree, by the level at which they verified", ("level",)
+)
+SEARCH_FORWARDS = Metric("triton_ads_search_forwards_total", "Forwards of all searches after the prompts'")
+SEARCH_TOKENS = Metric("triton_ads_search_tokens_total", "Nodes of the tree that searches ran")
+VERIFIED_TOKENS = Metric("triton_ads_verified_tokens_total", "Of them, nodes that were run to verify")
+STEPS_SAVED = Metric("triton_ads_steps_saved_total", "Forwards fewer than one a level, by verification")
+SEARCH_SECONDS = Metric("triton_ads_search_seconds_total", "Seconds in these forwards")
+PREDICTED_SECONDS = Metric("triton_ads_predicted_search_seconds_total", "Seconds that the calibrated cost predicted")
 CHOICES = Metric("triton_ads_tier_choices_total", "Tiers chosen, by reason", ("tier", "reason"))
 REFUSED = Metric("triton_ads_refused_total", "Requests answered with an error, by cause", ("cause",))
 
 METRICS = (
     BATCHES, REQUESTS, GROUPS, GROUPED, RUNS, ENGINE_SECONDS, CANDIDATES, SLOTS, BUCKET_HITS, BUCKET_MISSES,
-    OOV, COLD_STARTS, UNKNOWN_ITEMS, WITHOUT_VALUE, SCENARIO_DEFAULTS, TRUNCATED, CHOICES, REFUSED,
+    OOV, COLD_STARTS, UNKNOWN_ITEMS, WITHOUT_VALUE, SCENARIO_DEFAULTS, TRUNCATED,
+    SEARCHES, SEARCH_FORWARDS, SEARCH_TOKENS, VERIFIED_TOKENS, STEPS_SAVED, SEARCH_SECONDS, PREDICTED_SECONDS,
+    CHOICES, REFUSED,
 )  # fmt: skip
 
 #: Adds an amount to a metric with its label values.

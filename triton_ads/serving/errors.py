@@ -9,6 +9,7 @@ class Cause(StrEnum):
     TOO_MANY_CANDIDATES = "too_many_candidates"
     WRONG_LENGTH = "wrong_length"
     NOT_FINITE = "not_finite"
+    OUT_OF_RANGE = "out_of_range"
     UNKNOWN_TIER = "unknown_tier"
     DEADLINE = "deadline_exceeded"
     OTHER_RELEASE = "other_release"

@@ -24,7 +24,7 @@ class StoreError(ValueError):
     """A store that does not fit its recipe; the message names the file, what was found and what is needed."""
 
 
-def _load(path: Path, dtype: type[Any], *shape: int | None) -> NDArray[Any]:
+def load_array(path: Path, dtype: type[Any], *shape: int | None) -> NDArray[Any]:
     """Memory-map an array; a None in `shape` is any length."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -40,8 +40,8 @@ def _load(path: Path, dtype: type[Any], *shape: int | None) -> NDArray[Any]:
     return array.view(np.ndarray)
 
 
-def _load_ids(path: Path) -> NDArray[np.int64]:
-    ids: NDArray[np.int64] = _load(path, np.int64, None)
+def load_ids(path: Path) -> NDArray[np.int64]:
+    ids: NDArray[np.int64] = load_array(path, np.int64, None)
     if not np.all(ids[1:] > ids[:-1]):
         raise StoreError(f"{path}: ids must be strictly increasing")
     return ids
@@ -51,12 +51,12 @@ class UserStore:
     """The known users."""
 
     def __init__(self, folder: Path, recipe: Recipe) -> None:
-        self.ids = _load_ids(folder / "ids.npy")
+        self.ids = load_ids(folder / "ids.npy")
         n = len(self.ids)
-        self.rows_nF = _load(folder / "rows.npy", np.int32, n, len(recipe.id_columns("user")))
-        self.dense_nD = _load(folder / "dense.npy", np.float32, n, len(recipe.dense_columns("user")))
-        self.sequences_nL = _load(folder / "sequences.npy", np.int32, n, recipe.sequence_width)
-        self.history_n = _load(folder / "history.npy", np.int32, n)
+        self.rows_nF = load_array(folder / "rows.npy", np.int32, n, len(recipe.id_columns("user")))
+        self.dense_nD = load_array(folder / "dense.npy", np.float32, n, len(recipe.dense_columns("user")))
+        self.sequences_nL = load_array(folder / "sequences.npy", np.int32, n, recipe.sequence_width)
+        self.history_n = load_array(folder / "history.npy", np.int32, n)
 
     def find(self, user_id: int) -> int | None:
         """The position of a user; None when it is unknown."""
@@ -68,11 +68,11 @@ class ItemStore:
     """The known items."""
 
     def __init__(self, folder: Path, recipe: Recipe) -> None:
-        self.ids = _load_ids(folder / "ids.npy")
+        self.ids = load_ids(folder / "ids.npy")
         n = len(self.ids)
-        self.rows_nF = _load(folder / "rows.npy", np.int32, n, len(recipe.id_columns("item")))
-        self.dense_nD = _load(folder / "dense.npy", np.float32, n, len(recipe.dense_columns("item")))
-        self.values_nV = _load(folder / "values.npy", np.float32, n, len(recipe.value_columns()))
+        self.rows_nF = load_array(folder / "rows.npy", np.int32, n, len(recipe.id_columns("item")))
+        self.dense_nD = load_array(folder / "dense.npy", np.float32, n, len(recipe.dense_columns("item")))
+        self.values_nV = load_array(folder / "values.npy", np.float32, n, len(recipe.value_columns()))
 
     def find(self, item_ids_M: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Positions of items, and which of them are known; the position of an unknown one means nothing."""

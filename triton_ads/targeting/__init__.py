@@ -2,4 +2,9 @@
 
 representation.py   what ads are like: by what they say, by who met them
 identifiers.py      ads -> identifiers, from clusters or from titles
+catalogue.py        a log -> tree, words and journeys in a folder
+journeys.py         a log -> journeys to learn from, questions to be judged on
+examples.py train.py tokenizer.py   journeys -> a llama-family checkpoint
+pack.py             a checkpoint -> packed weights
+recall.py quality.py  how good the answers of the served search are, beside baselines
 """

@@ -7,7 +7,6 @@ as any other llama-family model has it, so that another can take its place.
 # Legend: M examples of a batch, P tokens of the longest of them, V vocabulary.
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from triton_ads.features.prompt import BOS, PAD
+from triton_ads.recipe.target import Generator, GeneratorTraining
 from triton_ads.targeting.examples import Example, ExampleMaker
 from triton_ads.training.optimisers import rate_factor
 from triton_ads.training.progress import StageProgress
@@ -24,35 +24,12 @@ from triton_ads.training.progress import StageProgress
 _NOT_LEARNED = -100  # what cross-entropy leaves out
 
 
-@dataclass(frozen=True)
-class GeneratorShape:
-    """Sizes of the llama."""
-
-    layers: int = 4
-    width: int = 128
-    heads: int = 4
-    kv_heads: int = 2
-    feed_forward: int = 384
-
-
-@dataclass(frozen=True)
-class GeneratorTraining:
-    """How it is trained."""
-
-    epochs: int = 10
-    batch: int = 64  # examples in a step
-    learning_rate: float = 2e-3
-    weight_decay: float = 0.01
-    dropout: float = 0.1  # share of the prompts' tokens that are shown as another random token
-    seed: int = 0
-
-
 def train_generator(
     maker: ExampleMaker,
     journeys: Sequence[Sequence[int]],
     vocabulary: int,
     positions: int,
-    shape: GeneratorShape,
+    shape: Generator,
     settings: GeneratorTraining,
     folder: Path,
 ) -> None:
@@ -72,7 +49,7 @@ def train_generator(
     others = [p for p in model.parameters() if p.ndim < 2]
     groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}]
     optimiser = torch.optim.AdamW(groups, lr=settings.learning_rate, betas=(0.9, 0.98))
-    epochs = [_batches(maker.epoch(journeys, random), settings.batch, random) for _ in range(settings.epochs)]
+    epochs = [_batches(maker.epoch(journeys, random), settings.batch_size, random) for _ in range(settings.epochs)]
     steps = sum(map(len, epochs))
     schedule = LambdaLR(optimiser, lambda step: rate_factor(step, steps))
     smooth: float | None = None
@@ -93,7 +70,7 @@ def train_generator(
     model.save_pretrained(folder)
 
 
-def new_generator(vocabulary: int, positions: int, shape: GeneratorShape) -> LlamaForCausalLM:
+def new_generator(vocabulary: int, positions: int, shape: Generator) -> LlamaForCausalLM:
     """An untrained llama; the output head shares the embeddings."""
     return LlamaForCausalLM(
         LlamaConfig(

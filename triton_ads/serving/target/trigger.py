@@ -71,10 +71,14 @@ class Trigger:
         cost: of a forward.
         most: nodes that a verification may run; where there are more below the survivors, the search steps on.
         at: a fixed level at which to verify, for measurements; 0: never.
+        steady: decide as if all survivors had to be verified, so that the level does not depend on earlier requests:
+            for mode `exact`, whose answer depends on the level.
     """
 
-    def __init__(self, tree: Tree, cost: ForwardCost, *, most: int = 1_000_000, at: int | None = None) -> None:
-        self._tree, self._cost, self._most, self._at = tree, cost, most, at
+    def __init__(
+        self, tree: Tree, cost: ForwardCost, *, most: int = 1_000_000, at: int | None = None, steady: bool = False
+    ) -> None:
+        self._tree, self._cost, self._most, self._at, self._steady = tree, cost, most, at, steady
         self.confidence = Confidence()
 
     def plan(self, level: int, beams: Beams, inner_B: np.ndarray, beam: int) -> Plan:
@@ -89,12 +93,11 @@ class Trigger:
         first_B = expected_B if expected_B.any() else inner_B
         below_B = np.zeros(len(beams), np.int64)
         below_B[inner_B] = self._tree.internal_below(beams.node_B[inner_B], level)
-        tokens = int(below_B[first_B].sum())
-        now_ms = self._cost(tokens)
+        every, tokens = int(below_B.sum()), int(below_B[first_B].sum())
+        now_ms = self._cost(every if self._steady else tokens)
         later_ms = self._later(beams.node_B[inner_B], level, beam)
         verify = level == self._at if self._at is not None else now_ms <= later_ms
-        fits = int(below_B.sum()) <= self._most
-        return Plan(verify and fits, first_B, tokens, min(now_ms, later_ms))
+        return Plan(verify and every <= self._most, first_B, tokens, min(now_ms, later_ms))
 
     def _later(self, node_B: Ints, level: int, beam: int) -> float:
         """The cheapest plan that takes one more step at least."""

@@ -1,0 +1,13 @@
+"""Stage 11: a Triton model repository that serves the release.
+
+    python build/11_repository.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
+
+Reads:  the release
+Writes: VAR/repository
+"""
+
+import sys
+
+from triton_ads.cli import main
+
+sys.exit(main(["build", "--only", "repository", *sys.argv[1:]]))
