@@ -1,4 +1,4 @@
-"""Six rankers that the compiler was not made for: same scores from eager parts and from ONNX Runtime, and what is shared."""
+"""Six rankers that the compiler was not made for: same scores in eager and in ONNX Runtime, and what is shared."""
 
 from functools import cache
 
@@ -94,7 +94,8 @@ def test_an_empty_history_and_its_neighbours(name: str) -> None:
     user["history_ids"][[0, 2]] = 0
     with torch.no_grad():
         together = graphs.parts.run({**user, **item}, torch.arange(4))
-        alone = graphs.parts.run({**{k: t[2:3] for k, t in user.items()}, **{k: t[2:3] for k, t in item.items()}}, torch.zeros(1, dtype=torch.int64))
+        one = {key: tensor[2:3] for key, tensor in {**user, **item}.items()}
+        alone = graphs.parts.run(one, torch.zeros(1, dtype=torch.int64))
     assert torch.isfinite(together).all()
     torch.testing.assert_close(together[2], alone[0], rtol=0, atol=TOLERANCE)
     torch.testing.assert_close(together, row_wise(module, user, torch.arange(4), item), rtol=0, atol=TOLERANCE)

@@ -97,9 +97,7 @@ def test_what_leaves_no_batch_axis() -> None:
 
 @pytest.mark.parametrize("chosen", [0, slice(0, 1)])
 def test_one_row_for_all(chosen: object) -> None:
-    refuse(
-        Model(lambda m, user, item: item + user.sum(1, True) * item[chosen].reshape(1, 2)), "leaves no batch axis"
-    )
+    refuse(Model(lambda m, user, item: item + user.sum(1, True) * item[chosen].reshape(1, 2)), "leaves no batch axis")
 
 
 def test_constants_of_the_type_of_a_value_are_no_rows() -> None:

@@ -179,9 +179,8 @@ class _Contenders:
         parts, graphs = self.graphs.parts, self.graphs
         users = example_inputs(self.recipe, self.table_rows, 1, seed=1)
         items = example_inputs(self.recipe, self.table_rows, candidates, seed=2)
-        request = Request.of(
-            {name: users[name] for name in parts.user_inputs}, {name: items[name] for name in parts.item_inputs}, self.tile
-        )
+        user = {name: users[name] for name in parts.user_inputs}
+        request = Request.of(user, {name: items[name] for name in parts.item_inputs}, self.tile)
         sizes = {"B": 1, "C": len(request.tiled["user_of_tile"]), "P": self.tile}
         products, activations = products_only(graphs.item.model, sizes)
         only = Graph.of(products)

@@ -11,6 +11,7 @@ from triton_ads.inspection.split import FLOAT_BYTES, SplitDocument, show_report
 from triton_ads.inspection.tables import new_table
 from triton_ads.inspection.units import count, size
 from triton_ads.manifest import Manifest, ManifestError
+
 #: Measures of the scores without the calibration maps begin so.
 UNCALIBRATED = "uncalibrated_"
 
@@ -105,4 +106,6 @@ def show_split(folder: Path, tier: str | None, console: Console, picture: Path |
     for name in [tier] if tier else manifest.tiers:
         report = SplitDocument.load(folder / "tiers" / name / "split.json")
         show_report(name, report, console)
-        show_drawing(f"{manifest.recipe.name} {name}", report, console, picture_of(picture, name, alone=tier is not None))
+        show_drawing(
+            f"{manifest.recipe.name} {name}", report, console, picture_of(picture, name, alone=tier is not None)
+        )

@@ -80,7 +80,8 @@ def capture(module: nn.Module, example_inputs: dict[str, torch.Tensor]) -> Captu
     by_name = {node.name: node for node in exported.graph.nodes if node.op == "placeholder"}
     first = next(iter(placeholders.values()))
     symbol = by_name[str(first)].meta["val"].shape[0].node.expr
-    return Captured(unmerge(exported.graph, symbol), symbol, statics, {name: str(p) for name, p in placeholders.items()})
+    names = {name: str(placeholder) for name, placeholder in placeholders.items()}
+    return Captured(unmerge(exported.graph, symbol), symbol, statics, names)
 
 
 def _reason(error: Exception) -> str:

@@ -51,12 +51,17 @@ class Part:
         self.origin: fx.Node | None = None  # the node of the row-wise model that is being translated
         self._names = names
         self._nodes: dict[int, fx.Node] = {}
+        self._calls: dict[Any, fx.Node] = {}
 
     def call(self, target: Any, *args: Any, **kwargs: Any) -> fx.Node:
-        node = self.graph.call_function(target, args, kwargs)
-        if self.origin is not None:
-            node.meta["origin"] = self.origin.name
-        return node
+        """The value of an operator; the same operator on the same values is computed once."""
+        key = (target, _frozen(args), _frozen(kwargs))
+        if key not in self._calls:
+            node = self.graph.call_function(target, args, kwargs)
+            if self.origin is not None:
+                node.meta["origin"] = self.origin.name
+            self._calls[key] = node
+        return self._calls[key]
 
     def constant(self, tensor: torch.Tensor) -> fx.Node:
         """A reading of `tensor`; the same tensor is stored once."""
@@ -356,6 +361,15 @@ class Emitter:
             self.cuts.append(CutValue(node, shape, node.meta["dtype"], source))
             self._entries[node] = self.item.call(read_entry, self.state, len(self.cuts) - 1)
         return self._entries[node]
+
+
+def _frozen(value: Any) -> Any:
+    """Arguments as a key; 1, 1.0 and True are different ones."""
+    if isinstance(value, list | tuple):
+        return tuple(_frozen(item) for item in value)
+    if isinstance(value, dict):
+        return tuple((key, _frozen(item)) for key, item in sorted(value.items()))
+    return type(value), value
 
 
 def noted(node: fx.Node, shape: Shape, dtype: torch.dtype) -> fx.Node:

@@ -63,7 +63,7 @@ def linalg_vector_norm(
     """The Euclidean norm over given axes."""
     if ord != 2 or dim is None or dtype is not None:
         return NotImplemented
-    return (x * x).sum(dim, keepdim).sqrt()
+    return (x * x).sum(list(dim), keepdim).sqrt()
 
 
 def cosine_similarity(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
@@ -95,7 +95,7 @@ def einsum(equation: str, operands: Sequence[Tensor], *, path: Any = None) -> An
     contracted = [letter for letter in left if letter in right and letter not in out]
     free_a = [letter for letter in left if letter not in right]
     free_b = [letter for letter in right if letter not in left]
-    if not contracted or not (free_a or free_b) and len(shared) > 1:
+    if not contracted or (not (free_a or free_b) and len(shared) > 1):
         product = _aligned(a, left, [*out, *contracted]) * _aligned(b, right, [*out, *contracted])
         return product.sum(list(range(-len(contracted), 0))) if contracted else product
     size = {**dict(zip(left, a.shape, strict=True)), **dict(zip(right, b.shape, strict=True))}

@@ -124,7 +124,7 @@ class _Unmerging:
     def _call(self, target: Any, *args: Any, **kwargs: Any) -> fx.Node:
         """An operator of the new graph, with the value that it has on the exporter's fake tensors."""
         node = self.new.call_function(target, args, kwargs)
-        fake_args, fake_kwargs = fx.map_arg((args, kwargs), lambda n: n.meta["val"])  # type: ignore[misc]
+        fake_args, fake_kwargs = fx.map_arg((args, kwargs), lambda n: n.meta["val"])
         mode = next((v.fake_mode for v in _tensors([fake_args, fake_kwargs]) if hasattr(v, "fake_mode")), None)
         if mode is None:
             node.meta["val"] = target(*fake_args, **fake_kwargs)
@@ -153,7 +153,7 @@ class _Unmerging:
             return None
         if is_pointwise(node.target):
             return self._pointwise(node)
-        first = self.values.get(node.args[0]) if isinstance(node.args[0], fx.Node) else None  # type: ignore[arg-type]
+        first = self.values.get(node.args[0]) if isinstance(node.args[0], fx.Node) else None
         rule = _RULES.get(node.target)
         return rule(self, node, first) if rule and first else None
 
@@ -194,9 +194,7 @@ class _Unmerging:
                     return None  # the same axis, parted in different ways
                 groups[axis] = sizes
         aligned = {n: self._stretch(self.values[n], groups) for n in node.all_input_nodes if n in self.values}
-        args, kwargs = fx.map_arg(
-            (node.args, node.kwargs), lambda n: aligned[n] if n in aligned else self.others[n]
-        )  # type: ignore[misc]
+        args, kwargs = fx.map_arg((node.args, node.kwargs), lambda n: aligned[n] if n in aligned else self.others[n])
         return _Apart(self._call(node.target, *args, **kwargs), tuple(len(group) for group in groups))
 
     def _stretch(self, x: _Apart, groups: Sequence[Shape]) -> fx.Node:

@@ -12,6 +12,8 @@ VOCABULARY = 1000
 class DeepFM(nn.Module):
     """user_ids [M, 16], item_ids [M, 10], int64 each -> probability [M, 1]."""
 
+    offsets: Tensor
+
     def __init__(self, embedding: int = 16, hidden: int = 400) -> None:
         super().__init__()
         fields = USER_FIELDS + ITEM_FIELDS

@@ -31,6 +31,9 @@ class CrossNetwork(nn.Module):
 class DLRM(nn.Module):
     """user_ids [M, 16], user_dense [M, 13], item_ids [M, 8] -> probability [M, 1]."""
 
+    rows: Tensor
+    columns: Tensor
+
     def __init__(self, embedding: int = 32, layers: int = 2) -> None:
         super().__init__()
         vectors = 1 + USER_FIELDS + ITEM_FIELDS

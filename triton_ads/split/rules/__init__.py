@@ -12,7 +12,14 @@ from triton_ads.split.rules import activations, gather, linear, pairs, pointwise
 
 Rule = Callable[..., Any]
 
-RULES: dict[Any, Rule] = {**shape.RULES, **linear.RULES, **products.RULES, **reduce.RULES, **gather.RULES, **activations.RULES}
+RULES: dict[Any, Rule] = {
+    **shape.RULES,
+    **linear.RULES,
+    **products.RULES,
+    **reduce.RULES,
+    **gather.RULES,
+    **activations.RULES,
+}
 
 #: Rules for values of items alone that were made of a user's (`Row.made`); None where the plain operator is as good.
 REWRITES: dict[Any, Rule] = {

@@ -31,7 +31,7 @@ def linear(emit: Emitter, node: fx.Node, x: Any, weight: Any, bias: Any = None) 
     return emit.blocks(x.axis, parts)
 
 
-def distributed(emit: Emitter, node: fx.Node, x: Any, weight: Any, bias: Any = None) -> Row | None:
+def distributed(emit: Emitter, node: fx.Node, x: Any, weight: Any, bias: Any = None) -> Row | Blocks | None:
     """`W (u + i) = W u + W i`, for an item's value that was made of a user's: where that spares the item work."""
     if not (isinstance(x, Row) and x.made and isinstance(weight, Static)) or weight.tensor.dim() != 2:
         return None

@@ -25,15 +25,16 @@ def index(emit: Emitter, node: fx.Node, x: Any, indices: Any) -> Row | Blocks | 
         return None
     if any(not isinstance(i, Static) or i.tensor.dtype != torch.int64 or i.tensor.dim() != 1 for i in indices[1:]):
         return None
-    (rows, height), (columns, width) = (
-        (indices[axis].tensor, int(x.shape[axis])) for axis in (1, 2)  # type: ignore[call-overload]
-    )
-    if len(rows) != len(columns):
+    (rows, height), (columns, width) = ((indices[axis].tensor, int(x.shape[axis])) for axis in (1, 2))
+    if len(rows) != len(columns) or not len(rows):
         return None
     places = list(zip((rows % height).tolist(), (columns % width).tolist(), strict=True))
     cells = _Cells(emit, x.made)
     owners = [cells.of(row, column) for row, column in places]
-    chosen = {cell: cells.choose(cell, [p for p, o in zip(places, owners, strict=True) if o == cell]) for cell in set(owners)}
+    of_cell: dict[tuple[int, int | None], list[tuple[int, int]]] = {}
+    for place, owner in zip(places, owners, strict=True):
+        of_cell.setdefault(owner, []).append(place)
+    chosen = {cell: cells.choose(cell, inside) for cell, inside in of_cell.items()}
     if None in chosen.values():
         return None
     parts, taken = [], dict.fromkeys(chosen, 0)
@@ -68,15 +69,14 @@ class _Cells:
         """Elements of a cell, at places of the whole product: [M, places]."""
         i, j = cell
         top, first = self.row_edges[i], 0 if j is None else self.column_edges[j]
-        found = [products.row_product(self.emit, self.left[i], part) for part in self.right[j : None if j is None else j + 1]]
+        parts = self.right if j is None else self.right[j : j + 1]
+        found = [products.row_product(self.emit, self.left[i], part) for part in parts]
         if any(product is None for product in found):
             return None
         product = self.emit.join([p for p in found if p is not None], 2)
         height, width = int(product.shape[1]), int(product.shape[2])
         flat = (product.shape[0], height * width)
-        rows = self.emit.emit(
-            product.side, aten.reshape.default, product, list(flat), shape=flat, dtype=product.dtype
-        )
+        rows = self.emit.emit(product.side, aten.reshape.default, product, list(flat), shape=flat, dtype=product.dtype)
         at = [(row - top) * width + column - first for row, column in places]
         shape = (product.shape[0], len(places))
         chosen = self.emit.emit(

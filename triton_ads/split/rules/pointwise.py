@@ -29,6 +29,9 @@ ALSO_POINTWISE = {
     aten.where.ScalarOther,
     aten.where.ScalarSelf,
     aten.where.Scalar,
+    aten.__and__.Tensor,
+    aten.__or__.Tensor,
+    aten.__xor__.Tensor,
 }
 
 
@@ -80,9 +83,7 @@ def _unblocked(
     return replace(_by_tile(emit, target, args, kwargs, shape, dtype), made=_ingredients(target, args, kwargs, shape))
 
 
-def _ingredients(
-    target: Any, args: Sequence[Any], kwargs: dict[str, Any], shape: Shape
-) -> Terms | Product | None:
+def _ingredients(target: Any, args: Sequence[Any], kwargs: dict[str, Any], shape: Shape) -> Terms | Product | None:
     """Of what a sum, difference or product of a user and an item is made."""
     if len(args) != 2 or not all(isinstance(value, Row) and len(value.shape) == len(shape) for value in args):
         return None

@@ -74,7 +74,9 @@ def contraction(emit: Emitter, node: fx.Node, x: Any, axis: Any = None, keepdim:
         shape = tuple(shape[a] for a in back)
         value = emit.emit("item", aten.permute.default, value, back, shape=shape, dtype=x.dtype)
     out = _reduced(x.shape, axes, keepdim)
-    return value if out == shape else emit.emit("item", aten.reshape.default, value, list(out), shape=out, dtype=x.dtype)
+    return (
+        value if out == shape else emit.emit("item", aten.reshape.default, value, list(out), shape=out, dtype=x.dtype)
+    )
 
 
 def _as_matrix(emit: Emitter, x: Row, axes: Sequence[Sequence[int]]) -> Row:
@@ -82,9 +84,7 @@ def _as_matrix(emit: Emitter, x: Row, axes: Sequence[Sequence[int]]) -> Row:
     order = [0, *axes[0], *axes[1]]
     order += [a for a in range(1, len(x.shape)) if a not in order]
     if order != sorted(order):
-        x = emit.emit(
-            x.side, aten.permute.default, x, order, shape=tuple(x.shape[a] for a in order), dtype=x.dtype
-        )
+        x = emit.emit(x.side, aten.permute.default, x, order, shape=tuple(x.shape[a] for a in order), dtype=x.dtype)
     sizes = [math.prod(int(x.shape[order.index(a)]) for a in group) for group in axes]
     shape = (x.shape[0], *sizes)
     return emit.emit(x.side, aten.reshape.default, x, list(shape), shape=shape, dtype=x.dtype)
