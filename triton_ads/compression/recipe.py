@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from triton_ads.compression.importance import Criterion
+from triton_ads.compression.importance import GRADIENT_SHARE, Criterion
 from triton_ads.compression.llama_config import HEAD
-from triton_ads.compression.patterns import GROUP_SIZES, Pattern, Values
+from triton_ads.compression.patterns import Pattern, Values
 
 GroupSize = Literal[32, 64, 128, 256]
 
@@ -87,7 +87,7 @@ class CompressionRecipe(Part):
     values: Values = Values.INT4
     budget: BudgetPart | None = None
     criterion: Criterion = Criterion.GRADIENT
-    gradient_share: Annotated[float, Field(ge=0, le=1)] = 0.5
+    gradient_share: Annotated[float, Field(ge=0, le=1)] = GRADIENT_SHARE
     groups: GroupsPart = GroupsPart()
     rounding: Rounding = Rounding.COMPENSATED
     calibration: CalibrationPart = CalibrationPart()
@@ -101,7 +101,6 @@ class CompressionRecipe(Part):
             raise ValueError(f"patterns {[*map(str, self.patterns)]} are a choice; a choice needs a budget")
         if self.values is Values.BF16 and self.budget is not None and len(self.patterns) == 1:
             raise ValueError("a budget with one pattern and bf16 values leaves nothing to choose")
-        assert set(GROUP_SIZES) == {32, 64, 128, 256}
         return self
 
     def choices(self, name: str) -> tuple[Pattern, ...]:
