@@ -13,6 +13,9 @@ COMMANDS = {
     "serve": "start Triton on a model repository, with a watchdog",
     "demo": "all of it: build, start the server, rank ads for three users, stop",
     "rank": "rank candidates for a user on a running server",
+    "target": "generate ads for a user or a query on a running server",
+    "ads": "generate ads for a user or a query, and rank them, in one call",
+    "trie": "look at an identifier tree: is its shape fast?",
     "compress": "make a language model small: N:M sparsity and INT4, packed for the decoder",
     "inspect": "look at a recipe, a release, the split of a model",
     "bench": "run a benchmark: a table, and JSON with its claims",
@@ -25,7 +28,9 @@ def _command(name: str) -> ModuleType:
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Arguments of a sub-command; `command` is its name. Exits as argparse does where they are wrong."""
-    parser = argparse.ArgumentParser(prog="triton-ads", description="Rank ads on Triton, from ordinary PyTorch models.")
+    parser = argparse.ArgumentParser(
+        prog="triton-ads", description="Rank and generate ads on Triton, from ordinary PyTorch models."
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, line in COMMANDS.items():
         sub = commands.add_parser(name, help=line, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -1,7 +1,8 @@
 """Generated ads on the real server: as the services say, alone and among others, and ranked in one call."""
 
+import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.support.tiny_release import ITEMS, tiny_recipe
 from tests.support.tiny_target import MET, Exhaustive, target_recipe, write_target_release
+from triton_ads.cli import main
 from triton_ads.client import RankClient, RankError, TargetClient
 from triton_ads.export.repository import write_repository
 from triton_ads.server import TritonServer
@@ -114,3 +116,54 @@ def test_metrics_of_the_search(server: TritonServer) -> None:
     assert after["search_forwards"] - before["search_forwards"] + after["steps_saved"] - before["steps_saved"] == 2
     assert after["search_tokens"] > before["search_tokens"] and after["search_seconds"] > before["search_seconds"]
     assert sum(counted("searches", level=level) for level in ("none", "1", "2")) > 0
+
+
+@pytest.fixture
+def command(
+    server: TritonServer, release: Path, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command of triton-ads on the server: its exit status, output and errors."""
+
+    def run(name: str, *arguments: str, protocol: str = "grpc") -> tuple[int, str, str]:
+        url = server.grpc_url if protocol == "grpc" else server.http_url
+        repository = str(release.parent / "repository")
+        status = main([name, "--repository", repository, "--url", url, "--protocol", protocol, *arguments])
+        shown = capsys.readouterr()
+        return status, shown.out, shown.err
+
+    return run
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_the_commands_show_what_the_clients_get(
+    server: TritonServer, command: Callable[..., tuple[int, str, str]], protocol: str
+) -> None:
+    asked = ["--user", "100", "--query", "space", "--exclude", "1040", "1041", "--top", "7", "--json"]
+    with TargetClient(server.grpc_url, timeout_s=30) as client:
+        expected = client.target(user_id=100, query="space", exclude=[1040, 1041], top=7)
+    status, out, err = command("target", *asked, protocol=protocol)
+    answer = json.loads(out)
+    assert (status, err) == (0, "")
+    assert [row["id"] for row in answer["targets"]] == expected.ids.tolist()
+    assert [row["title"] for row in answer["targets"]] == [f"Ad {i}" for i in expected.ids]
+    assert [row["score"] for row in answer["targets"]] == pytest.approx(expected.scores.tolist(), abs=1e-5)
+    status, out, err = command("ads", *asked, "--context", "bid=0.5", "--tier", "high", protocol=protocol)
+    ranked = json.loads(out)
+    assert (status, err, ranked["tier"]) == (0, "", "high")
+    assert sorted(row["id"] for row in ranked["ranked"]) == sorted(expected.ids.tolist())
+    for row in ranked["ranked"]:
+        assert row["target_score"] == pytest.approx(expected.scores[expected.ids.tolist().index(row["id"])], abs=1e-5)
+
+
+def test_the_commands_show_tables(command: Callable[..., tuple[int, str, str]]) -> None:
+    status, out, _ = command("target", "--query", "space", "--top", "4")
+    assert status == 0 and "nobody in particular, 'space'" in out and out.count("Ad 10") == 4
+    status, out, _ = command("ads", "--user", "101", "--top", "4")
+    assert status == 0 and "user 101: 4 generated, ranked" in out and out.count("Ad 10") == 4
+
+
+def test_what_is_wrong_with_a_question_is_said(command: Callable[..., tuple[int, str, str]]) -> None:
+    status, _, err = command("target", "--top", "71")
+    assert status == 1 and "top: 71 found, 0 to 70 allowed (target.max_top)" in err
+    status, _, err = command("ads", "--model", "other_ads")
+    assert status == 1 and "name an ensemble with --model: ads" in err

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         if count < args.candidates:
             print(f"the release knows {count} ads; all of them are ranked", file=sys.stderr)
         candidates = np.random.default_rng(args.seed).choice(known, count, replace=False)
-        user_id = _raw(args.user)
+        user_id = raw(args.user)
         ids, dense = context_values(recipe, args.context)
         with RankClient(args.url, args.protocol, model=model, labels=recipe.labels) as client:
             client.rank([])  # opens the connection, whose time is not the ranking's
@@ -139,13 +139,17 @@ def context_values(recipe: Recipe, pairs: list[str]) -> tuple[NDArray[np.int64] 
     for i, column in enumerate(recipe.id_columns("context")):
         values = given[column.feature].split(",") if column.feature in given else []
         if column.slot < len(values):
-            ids[i] = _raw(values[column.slot])
+            ids[i] = raw(values[column.slot])
     dense = [float(given.get(column.feature, 0.0)) for column in recipe.dense_columns("context")]
     return ids, np.array(dense, np.float32)
 
 
-def _raw(value: str) -> int:
-    """Raises ValueError for an integer that is no int64."""
+def raw(value: str) -> int:
+    """The raw id that a text means: the integer that it reads as, else a string's.
+
+    Raises:
+        ValueError: an integer that is no int64.
+    """
     try:
         number = int(value)
     except ValueError:

@@ -81,8 +81,9 @@ class AdSearch:
         widest = max(target.beam, target.max_top)
         stepping = check_search(tree, decoder, form, target, widest)
         self.tree, self.target = tree, target
-        packed = PackedTreeDecoder(decoder, form.longest(tree.length), target.max_nodes, threads=threads)
-        self.cost = calibrate(packed, form.longest(tree.length), target.beam)
+        prompt_tokens = form.longest(tree.length) - tree.length  # without the answer
+        packed = PackedTreeDecoder(decoder, prompt_tokens, target.max_nodes, threads=threads)
+        self.cost = calibrate(packed, prompt_tokens, target.beam)
         self._decoder = _Metered(packed, self.cost)
         self._trigger = Trigger(
             tree, self.cost, most=max(0, target.max_nodes - stepping), steady=target.mode == "exact"
