@@ -37,6 +37,18 @@ def test_a_row_that_knows_its_position() -> None:
     )
 
 
+def test_an_embedding_bag_is_told_what_to_use_instead() -> None:
+    class Bags(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.bag = nn.EmbeddingBag(10, 2)
+
+        def forward(self, user: Tensor, item: Tensor) -> Tensor:
+            return self.bag((user > 0).long()) + item
+
+    refuse(Bags(), r"\.py:\d+: .* numbers the rows \(nn\.EmbeddingBag does; take a lookup and a masked sum\)")
+
+
 def line_of(model: type[nn.Module], offset: int) -> str:
     """A line of a model of this file, counted from its `def forward`, as messages name it."""
     return f"{__file__}:{model.forward.__code__.co_firstlineno + offset}"

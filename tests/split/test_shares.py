@@ -51,9 +51,7 @@ CASES: dict[str, tuple[Callable[..., Tensor], int]] = {
     ),
     "repeated, not expanded": (
         lambda m, user, item: score(
-            F.linear(
-                torch.cat([item.unsqueeze(1).repeat(1, T, 1), user, user - item.unsqueeze(1), user], -1), m.w, m.b
-            )
+            F.linear(torch.cat([item.unsqueeze(1).repeat(1, T, 1), user, user - item.unsqueeze(1), user], -1), m.w, m.b)
         ),
         D * H,
     ),

@@ -131,7 +131,11 @@ class _Propagation:
             raise SplitError(f"{source_line(node)}: {node.target} is random; scores must not be")
         arange = getattr(node.target, "overloadpacket", None) is aten.arange
         if arange and any(not isinstance(size, int) for size in shape_of(node.meta["val"])):
-            raise SplitError(f"{source_line(node)}: {node.target} numbers the rows; a row must not know its position")
+            bag = any("embedding_bag" in str(reader.target) for reader in node.users)
+            instead = " (nn.EmbeddingBag does; take a lookup and a masked sum)" if bag else ""
+            raise SplitError(
+                f"{source_line(node)}: {node.target} numbers the rows{instead}; a row must not know its position"
+            )
 
     def _refuse_what_mixes_rows(self, node: fx.Node) -> None:
         """Of a value that depends on rows, each result must have a row for each of them."""
