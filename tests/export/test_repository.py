@@ -10,6 +10,7 @@ from google.protobuf import text_format
 from tritonclient.grpc import model_config_pb2 as pb
 
 from tests.support.tiny_release import tiny_recipe, write_tiny_release
+from tests.support.tiny_target import write_target_release
 from triton_ads.export.configs import render_configs
 from triton_ads.export.repository import (
     DEFAULT_RECIPE,
@@ -169,6 +170,22 @@ def test_a_recipe_whose_prefix_changed_is_served_once(tmp_path):
     assert found == [Replaced("mine", "rank")]
     assert served_recipes(repository) == {"o_rank": "other", "m_rank": "mine"}
     assert not (repository / "router").exists()
+
+
+def test_models_that_generate_ads_come_and_go_with_their_recipe(tmp_path):
+    repository = tmp_path / "repository"
+    generating = {"generator", "trie_verifier", "target", "ads"}
+    release = write_target_release(tmp_path / "target")
+    write_repository(release, repository)
+    found = {path.name for path in repository.iterdir()}
+    assert found == MODELS | {"rank"} | generating
+    assert (repository / "generator" / "1" / "release").resolve() == release.resolve()
+    assert not (repository / "target" / "1" / "release").exists()  # an ensemble reads nothing
+    write_repository(release_of(tmp_path / "plain", "tiny"), repository)
+    assert {path.name for path in repository.iterdir()} == MODELS | {"rank"}
+    write_repository(release, repository)
+    write_repository(release_of(tmp_path / "moved", "tiny", "m"), repository)
+    assert {path.name for path in repository.iterdir()} == {f"m_{model}" for model in (*MODELS, "rank")}
 
 
 def test_a_release_that_is_gone_is_known_by_its_folder(tmp_path):

@@ -83,3 +83,28 @@ def test_a_learned_router_is_a_stage_of_what_it_was_learned_from(tmp_path: Path)
     # What it may spend and when it may be asked is for the server to know.
     fields = {name for name in stages["router"].inputs() if name.startswith("recipe router")}
     assert fields == {"recipe router.default_tier", "recipe router.high_tier"}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "concerned"),
+    [
+        (["events"], 9, ["identifiers", "generator", "pack", *LAST]),
+        (["identifiers", "length"], 2, ["identifiers", "generator", "pack", *LAST]),
+        (["query_words"], 4, ["generator", "pack", *LAST]),
+        (["training", "epochs"], 2, ["generator", "pack", *LAST]),
+        (["weights"], "2:4 int4", ["pack", *LAST]),
+        (["beam"], 12, ["pack", *LAST]),
+    ],
+)
+def test_a_change_of_the_target_trains_no_ranker(
+    tmp_path: Path, path: list[Any], value: object, concerned: list[str]
+) -> None:
+    document = yaml.safe_load(TINY.with_name("tiny_target.yaml").read_text())
+    before = recipe_digests(parse_recipe(document), tmp_path)
+    assert list(before)[-5:] == ["identifiers", "generator", "pack", *LAST]
+    at = document["target"]
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    after = recipe_digests(parse_recipe(document), tmp_path)
+    assert [name for name in before if before[name] != after[name]] == concerned

@@ -87,13 +87,3 @@ def test_words_of_queries_are_those_of_titles_years_and_genres(built: Layout) ->
     known = json.loads((built.release / "target" / "words.json").read_text())
     assert {"star", "wars", "1977", "sci", "fi", "adventure"} <= set(known)
     assert known == sorted(set(words(" ".join(known))))
-
-
-def test_another_beam_packs_again_and_trains_nothing(built: Layout, capsys: pytest.CaptureFixture[str]) -> None:
-    """A stage depends on the fields that it reads."""
-    changed = built.var / "changed.yaml"
-    changed.write_text(FILE.read_text().replace("beam: 10", "beam: 12"))
-    build(changed, built.var, Selection(only="identifiers"))
-    build(changed, built.var, Selection(only="generator"))
-    said = capsys.readouterr().out
-    assert said.count("skipped") == 2

@@ -15,6 +15,7 @@ from triton_ads.cli import main
 from triton_ads.client import RankClient, RankError, TargetClient
 from triton_ads.export.repository import write_repository
 from triton_ads.server import TritonServer
+from triton_ads.server.canary import RankCanary
 from triton_ads.server.metrics import settled_metric
 from triton_ads.server.watchdog import WatchdogLimits
 
@@ -102,6 +103,13 @@ def test_ads_are_the_targets_ranked(server: TritonServer) -> None:
         np.testing.assert_allclose(found.ranking.scores, expected.scores, atol=1e-6)
         assert found.ranking.release == generated.release == expected.release
         assert len(ads.ads(user_id=100, exclude=ITEMS).ranking) == 0
+
+
+def test_the_canary_asks_the_generator_too(server: TritonServer) -> None:
+    RankCanary(server.http_url, lambda: server.models)(30)
+    gone = [f"c_{model}" for model in ("router", "user_encoder", "item_scorer", "rank", "target")]
+    with pytest.raises(RankError, match=r"c_rank: .*c_target: "):
+        RankCanary(server.http_url, lambda: [*server.models, *gone])(30)
 
 
 def test_metrics_of_the_search(server: TritonServer) -> None:

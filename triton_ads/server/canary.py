@@ -3,15 +3,16 @@
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 
-from triton_ads.client import RankClient, RankError
-from triton_ads.recipe.names import ensembles
+from triton_ads.client import RankClient, RankError, TargetClient
+from triton_ads.recipe.names import TARGET, beside, ensembles
 
 #: An id that no user and no ad has; the server counts it as out of vocabulary.
 _NOBODY = -(2**62)
 
 
 class RankCanary:
-    """Asks every ensemble that ranks to score one unknown ad for an unknown user.
+    """Asks every ensemble that ranks to score one unknown ad for an unknown user, and every one that generates ads for
+    one ad.
 
     Args:
         http_url: host:port.
@@ -26,12 +27,16 @@ class RankCanary:
         Raises:
             RankError: no answer, an error, or not in time; the message names the ensembles where there are several.
         """
-        asked = ensembles(self.models())
+        models = self.models()
+        ranking = ensembles(models)
+        generating = [name for name in (beside(rank, TARGET) for rank in ranking) if name in models]
+        asks = [self._rank] * len(ranking) + [self._target] * len(generating)
+        asked = [*ranking, *generating]
         if not asked:
             return
         # At once, so that one that hangs takes no time from the others.
         with ThreadPoolExecutor(len(asked)) as pool:
-            found = list(pool.map(lambda ensemble: self._ask(ensemble, timeout_s), asked))
+            found = list(pool.map(lambda ask, ensemble: _error_of(ask, ensemble, timeout_s), asks, asked))
         problems = {ensemble: error for ensemble, error in zip(asked, found, strict=True) if error is not None}
         if problems:
             several = len(asked) > 1
@@ -39,11 +44,20 @@ class RankCanary:
                 "; ".join(f"{name}: {error}" if several else str(error) for name, error in problems.items())
             )
 
-    def _ask(self, ensemble: str, timeout_s: float) -> RankError | None:
-        try:
-            # A connection of its own each time: what is tested is whether a new client would be answered.
-            with RankClient(self.http_url, "http", model=ensemble, timeout_s=timeout_s) as client:
-                client.rank([_NOBODY], user_id=_NOBODY, deadline_ms=timeout_s * 1000)
-        except RankError as error:
-            return error
-        return None
+    # A connection of its own each time: what is tested is whether a new client would be answered.
+
+    def _rank(self, ensemble: str, timeout_s: float) -> None:
+        with RankClient(self.http_url, "http", model=ensemble, timeout_s=timeout_s) as client:
+            client.rank([_NOBODY], user_id=_NOBODY, deadline_ms=timeout_s * 1000)
+
+    def _target(self, ensemble: str, timeout_s: float) -> None:
+        with TargetClient(self.http_url, "http", model=ensemble, timeout_s=timeout_s) as client:
+            client.target(user_id=_NOBODY, top=1, deadline_ms=timeout_s * 1000)
+
+
+def _error_of(ask: Callable[[str, float], None], ensemble: str, timeout_s: float) -> RankError | None:
+    try:
+        ask(ensemble, timeout_s)
+    except RankError as error:
+        return error
+    return None
