@@ -15,7 +15,7 @@ COMMANDS = {
     "rank": "rank candidates for a user on a running server",
     "target": "generate ads for a user or a query on a running server",
     "ads": "generate ads for a user or a query, and rank them, in one call",
-    "trie": "look at an identifier tree: is its shape fast?",
+    "trie": "look at an identifier tree: is its shape fast? block ads",
     "compress": "make a language model small: N:M sparsity and INT4, packed for the decoder",
     "inspect": "look at a recipe, a release, the split of a model",
     "bench": "run a benchmark: a table, and JSON with its claims",

@@ -170,6 +170,24 @@ def test_the_commands_show_tables(command: Callable[..., tuple[int, str, str]]) 
     assert status == 0 and "user 101: 4 generated, ranked" in out and out.count("Ad 10") == 4
 
 
+def test_an_ad_is_blocked_at_once_and_may_be_answered_again(
+    server: TritonServer, release: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def trie(*arguments: str) -> str:
+        assert main(["trie", *arguments, "--repository", str(release.parent / "repository")]) == 0
+        return capsys.readouterr().out.strip()
+
+    with TargetClient(server.grpc_url, timeout_s=30) as client:
+        before = client.target(top=6).ids.tolist()
+        assert trie("block", str(before[0]), str(before[2])) == f"blocked: {', '.join(map(str, sorted(before[0:3:2])))}"
+        blocked = client.target(top=6).ids.tolist()
+        assert not {before[0], before[2]} & set(blocked) and len(blocked) == 6
+        assert trie("unblock", str(before[2])) == f"blocked: {before[0]}"
+        assert before[2] in client.target(top=6).ids.tolist()
+        assert trie("unblock", str(before[0])) == "blocked: none"
+        assert client.target(top=6).ids.tolist() == before
+
+
 def test_what_is_wrong_with_a_question_is_said(command: Callable[..., tuple[int, str, str]]) -> None:
     status, _, err = command("target", "--top", "71")
     assert status == 1 and "top: 71 found, 0 to 70 allowed (target.max_top)" in err

@@ -14,6 +14,7 @@ from tests.support.tiny_target import JOURNEYS, MET, Exhaustive, target_recipe, 
 from triton_ads.client.target import target_inputs
 from triton_ads.manifest import Manifest, ManifestError
 from triton_ads.serving import counters as count
+from triton_ads.serving.blocked_ads import write_blocked
 from triton_ads.serving.counters import Counters
 from triton_ads.serving.dispatch import Dispatcher
 from triton_ads.serving.errors import Cause, RequestError
@@ -195,6 +196,28 @@ def test_nodes_that_nobody_may_answer_are_left_out(chain: Chain) -> None:
         chain.verifier.parse(sent | {"parents": np.array([[-1, -1, -1, 0, 7]], np.int32)})
     with pytest.raises(RequestError, match="of release 000000000001"):
         chain.verifier.parse(sent | {"plan": np.array([[5, 10**18, 1]])})
+
+
+def test_a_blocked_ad_is_not_answered_even_if_the_generator_did_not_know(tmp_path: Path) -> None:
+    folder = write_target_release(tmp_path / "release")
+    chain = Chain(folder)
+    first = chain.one(user_id=100)[0][0]
+    request = chain.generator.parse(dict(target_inputs(100)))
+    (scored,) = chain.generator.answer([request])
+    assert isinstance(scored, dict)
+    file = tmp_path / "tiny.blocked"
+    write_blocked(file, [first, 5])
+    (answer,) = chain.verifier.answer([chain.verifier.parse(scored)])
+    assert isinstance(answer, dict) and first not in answer["target_ids"][0].tolist()
+    assert first not in chain.one(user_id=100)[0]
+    file.write_text("no number\n")  # a broken file changes nothing
+    assert first not in chain.one(user_id=100)[0]
+    file.unlink()
+    assert chain.one(user_id=100)[0][0] == first
+    chain.close()
+    file.write_text("no number\n")
+    with pytest.raises(ValueError, match="one raw id a line"):
+        VerifierService(Release.open(folder))
 
 
 def test_a_tree_that_is_not_the_models_is_refused(tmp_path: Path) -> None:

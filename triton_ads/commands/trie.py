@@ -1,20 +1,25 @@
-"""Look at an identifier tree: what every level costs a beam, and whether verifying will pay.
+"""Look at an identifier tree: what every level costs a beam, and whether verifying will pay. Block ads at once.
 
     triton-ads trie inspect                          the tree of the recipe being served that generates ads
     triton-ads trie inspect FOLDER --beam 50 --svg tree.svg
+    triton-ads trie block 50 181                     never generated again, from the next batch on
+    triton-ads trie unblock 50
 
 A forward of T tokens is taken to last `--fixed-ms` + `--token-ms` x T; a server measures its own when it starts.
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 from triton_ads.commands.options import whole
-from triton_ads.commands.rank import current_release
+from triton_ads.commands.rank import current_release, raw
 from triton_ads.commands.serve import REPOSITORY
 from triton_ads.commands.target import generating
 from triton_ads.inspection.tree import draw_tree
+from triton_ads.manifest import Manifest
 from triton_ads.recipe.names import TARGET
+from triton_ads.serving.blocked_ads import blocked_file, read_blocked, write_blocked
 from triton_ads.trie import load_tree
 from triton_ads.trie.shape import FIXED_MS, TOKEN_MS, described, shape_of
 
@@ -27,14 +32,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inspect.add_argument("--fixed-ms", type=float, default=FIXED_MS, help="of a forward (%(default)s)")
     inspect.add_argument("--token-ms", type=float, default=TOKEN_MS, help="of a token in a forward (%(default)s)")
     inspect.add_argument("--svg", type=Path, metavar="FILE", help="also draw it")
-    inspect.add_argument("--repository", type=Path, default=REPOSITORY, help="that is being served (%(default)s)")
+    block = what.add_parser("block", help="ads that must not be generated any more; prints all that are blocked")
+    unblock = what.add_parser("unblock", help="ads that may be generated again; prints all that are blocked")
+    for sub in (block, unblock):
+        sub.add_argument("ads", nargs="*", metavar="AD", help="ids of ads")
+    for sub in (inspect, block, unblock):
+        sub.add_argument(
+            "--model", metavar="NAME", help="PREFIX_target of a recipe with a prefix (the only one, or target)"
+        )
+        sub.add_argument("--repository", type=Path, default=REPOSITORY, help="that is being served (%(default)s)")
 
 
 def run(args: argparse.Namespace) -> int:
-    folder = args.folder
-    if folder is None:
-        rank = generating(args.repository, TARGET, None)
-        folder = current_release(args.repository, rank) / "target" / "tree"
+    if args.what != "inspect":
+        return _block(args)
+    folder = args.folder or _release(args) / "target" / "tree"
     tree = load_tree(folder)
     try:
         shape = shape_of(tree, args.beam, args.fixed_ms, args.token_ms)
@@ -43,4 +55,26 @@ def run(args: argparse.Namespace) -> int:
     print(described(tree, shape, args.beam))
     if args.svg:
         draw_tree(shape, args.beam, args.svg)
+    return 0
+
+
+def _release(args: argparse.Namespace) -> Path:
+    return current_release(args.repository, generating(args.repository, TARGET, args.model))
+
+
+def _block(args: argparse.Namespace) -> int:
+    release = _release(args)
+    path = blocked_file(release, Manifest.load(release, verify_files=False).recipe.name)
+    try:
+        known, chosen = set(read_blocked(path).tolist()), {raw(ad) for ad in args.ads}
+    except ValueError as error:
+        raise SystemExit(f"triton-ads trie: {error}") from None
+    tree = load_tree(release / "target" / "tree")
+    strange = sorted(ad for ad in chosen if tree.leaf_of(ad) is None)
+    if strange:
+        print(f"not in this release's tree: {', '.join(map(str, strange))}", file=sys.stderr)
+    known = known | chosen if args.what == "block" else known - chosen
+    if chosen:
+        write_blocked(path, known)
+    print(f"blocked: {', '.join(map(str, sorted(known))) or 'none'}")
     return 0

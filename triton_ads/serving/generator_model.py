@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from triton_ads.serving import counters as count
+from triton_ads.serving.blocked_ads import BlockedAds
 from triton_ads.serving.checks import Tensors, check_deadline
 from triton_ads.serving.counters import Counters
 from triton_ads.serving.errors import Cause, RequestError
@@ -49,6 +50,7 @@ class GeneratorService:
         tree, form = open_tree(release), open_prompts(release)
         self._prompts = PromptEncoder(tree, form, open_users(release), counters)
         self._search = open_search(release, tree, form)
+        self._blocked = BlockedAds(release)
 
     def parse(self, tensors: Tensors) -> GeneratorRequest:
         top, deadline_us = int(tensors["top"][0, 0]), int(tensors["deadline_us"][0, 0])
@@ -67,7 +69,11 @@ class GeneratorService:
         def check(number: int) -> None:
             check_deadline(requests[number].deadline_us, self._now())
 
-        asked = [Asked(one.prompt.tokens_P, one.prompt.withheld_N, one.plan.top) for one in requests]
+        blocked = self._blocked.ads()
+        asked = [
+            Asked(one.prompt.tokens_P, np.concatenate([one.prompt.withheld_N, blocked]), one.plan.top)
+            for one in requests
+        ]
         searched, spent = self._search.run(asked, check)
         self._counters.add(count.SEARCH_SECONDS, amount=spent.seconds)
         self._counters.add(count.PREDICTED_SECONDS, amount=spent.predicted_seconds)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from triton_ads.serving.blocked_ads import BlockedAds
 from triton_ads.serving.checks import Tensors, check_length
 from triton_ads.serving.counters import Counters
 from triton_ads.serving.errors import Cause, RequestError
@@ -34,7 +35,7 @@ class VerifierRequest:
 
 
 class VerifierService:
-    """Selects ads; nothing that it answers is outside the tree or withheld, whoever sent the nodes.
+    """Selects ads; nothing that it answers is outside the tree, withheld or blocked, whoever sent the nodes.
 
     Raises:
         ManifestError, TreeError: the release has no targeting part, or not the tree of its model.
@@ -44,6 +45,7 @@ class VerifierService:
         self._release = release
         self._target, _ = target_of(release)
         self._tree = open_tree(release)
+        self._blocked = BlockedAds(release)
         self._release_name = np.array([[release.manifest.release.encode()]], np.object_)
 
     def parse(self, tensors: Tensors) -> VerifierRequest:
@@ -61,11 +63,12 @@ class VerifierService:
         return 0
 
     def answer(self, requests: Sequence[VerifierRequest]) -> list[Outputs | RequestError]:
-        return [self._select(request) for request in requests]
+        blocked = self._blocked.ads()
+        return [self._select(request, blocked) for request in requests]
 
-    def _select(self, request: VerifierRequest) -> Outputs:
+    def _select(self, request: VerifierRequest, blocked: Ints) -> Outputs:
         tree, top = self._tree, request.plan.top
-        layers = without(tree, within(tree, request.layers), request.withheld_N)
+        layers = without(tree, within(tree, request.layers), np.concatenate([request.withheld_N, blocked]))
         node_B, score_B = best_leaves(tree, layers, beam_of(self._target, top), selection(self._target))
         return {
             "target_ids": tree.ad_of(node_B[:top])[None],

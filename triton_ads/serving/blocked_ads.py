@@ -1,0 +1,77 @@
+"""Ads that must not be generated any more: a file beside the releases, obeyed from the next batch on.
+
+    releases/RECIPE.blocked     raw ids, one a line; other releases of the recipe obey it as well
+
+It belongs to no release: what is blocked today must stay blocked when the next release is published.
+"""
+
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from triton_ads.serving.release import Release
+from triton_ads.serving.target.step import Ints
+
+logger = logging.getLogger(__name__)
+
+
+def blocked_file(release: Path, recipe: str) -> Path:
+    """The file of a recipe, beside one of its releases."""
+    return release.resolve().parent / f"{recipe}.blocked"
+
+
+def write_blocked(path: Path, ads: Iterable[int]) -> None:
+    """Block these ads and no others. A server never reads half a file: it is made under another name and renamed."""
+    staging = path.with_name(f".{path.name}.{os.getpid()}")
+    staging.write_text("".join(f"{ad}\n" for ad in sorted(set(ads))))
+    staging.rename(path)
+
+
+def read_blocked(path: Path) -> Ints:
+    """The ads of the file, increasing; none where there is no file.
+
+    Raises:
+        ValueError: a line is no integer that fits int64.
+    """
+    try:
+        lines = path.read_text().split()
+    except FileNotFoundError:
+        return np.zeros(0, np.int64)
+    try:
+        return np.unique(np.array([int(line) for line in lines], np.int64))
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{path}: one raw id a line is needed: {error}") from None
+
+
+class BlockedAds:
+    """What the file says now. A file that cannot be read changes nothing, and is logged.
+
+    Raises:
+        ValueError: the file cannot be read when the server starts.
+    """
+
+    def __init__(self, release: Release) -> None:
+        self._path = blocked_file(release.folder, release.recipe.name)
+        self._seen = self._state()
+        self._ads = read_blocked(self._path)
+
+    def ads(self) -> Ints:
+        """The blocked ads, increasing; the file is read again where it has changed."""
+        state = self._state()
+        if state != self._seen:
+            self._seen = state
+            try:
+                self._ads = read_blocked(self._path)
+            except (ValueError, OSError):
+                logger.exception("blocked ads stay as they were")
+        return self._ads
+
+    def _state(self) -> tuple[int, int, int] | None:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
