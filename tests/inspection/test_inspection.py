@@ -1,5 +1,6 @@
 """What `triton-ads inspect` shows of the tiny recipe and of a tiny release, whose numbers are known."""
 
+import io
 import json
 from pathlib import Path
 
@@ -12,9 +13,10 @@ from tests.support.tiny_release import WIDTH, write_tiny_release
 from triton_ads.cli import main
 from triton_ads.inspection.recipe import sequences_table, tables_table, wire_table
 from triton_ads.inspection.release import show_split
+from triton_ads.inspection.target import target_table
 from triton_ads.inspection.titles import load_titles
 from triton_ads.inspection.units import count, size
-from triton_ads.manifest import ManifestError
+from triton_ads.manifest import ManifestError, TargetManifest
 
 REPORT = {
     "flops_row": 3000,
@@ -153,3 +155,21 @@ def test_counts(number: float, text: str) -> None:
 @pytest.mark.parametrize(("number", "text"), [(0, "0 B"), (448, "448 B"), (80_420, "80.4 kB")])
 def test_sizes(number: int, text: str) -> None:
     assert size(number) == text
+
+
+def test_what_generated_ads_are_worth_stands_beside_baselines() -> None:
+    quality = {
+        "beam": {"recall@20": 0.25, "milliseconds": 3.5},
+        "exact": {"recall@20": 0.5, "milliseconds": 4.0},
+        "popularity": {"recall@20": 0.125},
+    }
+    manifest = TargetManifest(
+        catalogue="0" * 64, ads=60, nodes=85, words=3, vocabulary=21, parameters=12_000, weight_bytes=6_000,
+        questions=500, quality=quality,
+    )  # fmt: skip
+    console = Console(record=True, width=120, file=io.StringIO())
+    console.print(target_table(manifest, "exact"))
+    rows = [line.split() for line in console.export_text().splitlines()]
+    assert ["beam", "0.2500", "3.5000"] in rows
+    assert ["exact,", "served", "0.5000", "4.0000"] in rows
+    assert ["popularity", "0.1250"] in rows

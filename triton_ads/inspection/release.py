@@ -9,6 +9,7 @@ from triton_ads.inspection.drawing import picture_of, show_drawing
 from triton_ads.inspection.router import router_table
 from triton_ads.inspection.split import FLOAT_BYTES, SplitDocument, show_report
 from triton_ads.inspection.tables import new_table
+from triton_ads.inspection.target import target_table
 from triton_ads.inspection.units import count, size
 from triton_ads.manifest import Manifest, ManifestError
 
@@ -35,6 +36,8 @@ def show_release(folder: Path, console: Console) -> None:
     if router is not None:
         console.print(router)
     console.print(calibration_table(manifest))
+    if manifest.target is not None and recipe.target is not None:
+        console.print(target_table(manifest.target, recipe.target.mode))
 
 
 def tiers_table(manifest: Manifest) -> Table:
