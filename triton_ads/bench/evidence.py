@@ -56,7 +56,9 @@ def run(args: argparse.Namespace) -> EvidenceReport:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        report = EvidenceReport(f"AUC on the last {_test_share(recipe):.0%} of a synthetic world")
+        report = EvidenceReport(
+            f"the last {_test_share(recipe):.0%} of a synthetic world", setting=_world(recipe, args)
+        )
         for seed in range(2 if args.quick else args.seeds):
             with tempfile.TemporaryDirectory() as folder:
                 for contender, score in _scores(_of_seed(recipe, seed, args.quick), Path(folder)):
@@ -71,6 +73,11 @@ def run(args: argparse.Namespace) -> EvidenceReport:
 
 def _test_share(recipe: Recipe) -> float:
     return 1 - recipe.data.train_fraction - recipe.data.validation_fraction
+
+
+def _world(recipe: Recipe, args: argparse.Namespace) -> dict[str, str | int | float]:
+    fields = {**recipe.data.model_dump(exclude={"source", "seed"}), **(QUICK if args.quick else {})}
+    return {"recipe": args.recipe.name, "epochs": recipe.training.epochs, **fields}
 
 
 def _of_seed(recipe: Recipe, seed: int, quick: bool) -> Recipe:
