@@ -128,11 +128,21 @@ def _groups(rows: list[Row]) -> list[list[Row]]:
 
 
 def _sum(emit: Emitter, products: list[Row], shape: Shape) -> Row | Blocks:
-    """The largest item's product first, so that every addition is in the final shape."""
+    """The user's products are added up once per user, then to the largest of the item's."""
     users = [product for product in products if product.side == "user"]
-    total, *others = [product for product in products if product.side == "item"] + users
-    for other in others:
-        grown = tuple(b if a == 1 else a for a, b in zip(total.shape, other.shape, strict=True))
-        total = pointwise.apply(emit, aten.add.Tensor, [total, other], {}, grown, total.dtype)  # type: ignore
+    total, *others = [product for product in products if product.side == "item"]
+    if users:
+        others.append(_added(emit, users))
+    total = _added(emit, [total, *others])
     assert total.shape == shape
+    return total
+
+
+def _added(emit: Emitter, values: list[Row]) -> Row:
+    total = values[0]
+    for value in values[1:]:
+        shape = tuple(b if a == 1 else a for a, b in zip(total.shape, value.shape, strict=True))
+        added = pointwise.apply(emit, aten.add.Tensor, [total, value], {}, shape, total.dtype)
+        assert isinstance(added, Row)
+        total = added
     return total
