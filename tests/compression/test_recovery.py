@@ -13,10 +13,10 @@ from triton_ads.compression.llama import Llama, build_llama, linear_layers, with
 from triton_ads.compression.patterns import Pattern, Values
 from triton_ads.compression.quantised import QuantisedMatrix, largest_of_four, round_to_nearest
 from triton_ads.compression.recipe import RecoveryPart
-from triton_ads.compression.recovery import recover
+from triton_ads.compression.recovery import learning_rates, recover
 
 IDS_ST = np.random.default_rng(2).integers(0, 101, (64, 16))
-PART = RecoveryPart(steps=30, sequences=4, tokens=16, learning_rate=0.05)
+PART = RecoveryPart(steps=30, sequences=4, tokens=16, travel=1.0)
 
 
 def divergence(model: Llama, matrices: dict[str, CompressedMatrix]) -> float:
@@ -67,6 +67,20 @@ def test_closer_under_the_same_masks_and_grids(model: Llama, values: Values) -> 
             np.testing.assert_array_equal(one.weight_NK, pruned_matrix(one.weight_NK, one.pattern).weight_NK)
     for name, layer in linear_layers(model):
         torch.testing.assert_close(layer.weight, before[name], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 30, 1000])
+def test_the_rates_add_up_to_the_way_that_weights_may_go(steps: int) -> None:
+    rates = learning_rates(RecoveryPart(steps=steps, travel=1.5))
+    assert len(rates) == steps and sum(rates) == pytest.approx(1.5) and min(rates) > 0
+    assert max(rates) == rates[max(0, round(0.1 * steps) - 1)]
+
+
+def test_a_short_training_changes_codes(model: Llama) -> None:
+    matrices, keep = compressed(model, Values.INT4)
+    trained = recover(model, matrices, keep, IDS_ST, RecoveryPart(steps=3, sequences=2, tokens=16))
+    changed = [(trained[name].dequantised() != matrices[name].dequantised()).any() for name in matrices]
+    assert sum(changed) == len(matrices) - 1  # the head is not trained
 
 
 def test_the_same_twice(model: Llama) -> None:

@@ -4,8 +4,9 @@ The compressed model learns to answer as the uncompressed one does: the loss is 
 next-token distributions (distillation), so text needs no labels and the student is not taught the text itself. Masks,
 groups and scales stay as they are, and so does the packed size. Weights are trained in units of their group's scale;
 where values are INT4 the forward pass sees them rounded and the gradient passes the rounding as if it were not there
-(straight-through, Bengio et al. 2013). One learning rate then suits every matrix: Adam moves a weight by about that
-share of a step of its grid. The head and the norms are not trained.
+(straight-through, Bengio et al. 2013). One learning rate then suits every matrix: Adam moves a weight by at most about
+that share of a step of its grid. The rate follows from how far a weight may move in all: codes start in the middle of
+their steps, so that a short training with a small rate would change none. The head and the norms are not trained.
 
 Legend: S sequences, T tokens, V vocabulary; N rows (outputs), K columns (inputs), B blocks of 32 columns.
 """
@@ -103,8 +104,9 @@ def recover(
     grids = {name: _OnGrid(matrix, keep_NK[name]) for name, matrix in matrices.items() if name != HEAD}
     units = [grid.unit_NBC for grid in grids.values()]
     # A gradient in units of a step is a small number: Adam's usual epsilon would outweigh it.
-    optimizer = torch.optim.Adam(units, lr=part.learning_rate, betas=(0.9, 0.95), eps=1e-12, fused=True)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _learning_rate(step, part.steps))
+    rates = learning_rates(part)
+    optimizer = torch.optim.Adam(units, lr=1.0, betas=(0.9, 0.95), eps=1e-12, fused=True)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rates[min(step, part.steps - 1)])
     others = {name: torch.from_numpy(one.dequantised()) for name, one in matrices.items() if name not in grids}
     with StageProgress("recovery", part.steps) as progress:
         for step in range(part.steps):
@@ -125,12 +127,13 @@ def recover(
     return {name: grids[name].trained() if name in grids else matrix for name, matrix in matrices.items()}
 
 
-def _learning_rate(step: int, steps: int) -> float:
-    """As a share of the highest."""
-    warm = max(1, round(_WARM_UP * steps))
-    if step < warm:
-        return (step + 1) / warm
-    return 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))
+def learning_rates(part: RecoveryPart) -> list[float]:
+    """Of each step, in steps of the grid; they sum to `travel`."""
+    warm = max(1, round(_WARM_UP * part.steps))
+    rising = [(step + 1) / warm for step in range(warm)]
+    falling = [0.5 * (1 + math.cos(math.pi * step / (part.steps - warm))) for step in range(part.steps - warm)]
+    total = sum(rising + falling)
+    return [part.travel * rate / total for rate in rising + falling]
 
 
 def _divergence(model: Llama, weights: Mapping[str, Tensor], ids_ST: Tensor) -> Tensor:
