@@ -34,9 +34,7 @@ class Graph:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        session = onnxruntime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         return cls(model, session, tuple(argument.name for argument in session.get_inputs()))
 
     def __call__(self, arrays: Mapping[str, NDArray[np.generic]]) -> NDArray[np.float32]:
