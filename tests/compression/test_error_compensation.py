@@ -57,11 +57,14 @@ def test_less_output_error_than_rounding_alone(pattern: Pattern, columns: int) -
     size_N = rng.choice(pattern.group_sizes, 48).astype(np.uint16)
     keep_NK = largest_of_four(np.abs(weight_NK) * np.sqrt(np.diagonal(hessian_KK)), pattern)
     plain = round_fitted(weight_NK, pattern, size_N, keep_NK, np.diagonal(hessian_KK).copy())
-    better = compensated(weight_NK, pattern, size_N, keep_NK, hessian_KK)
+    better, unrounded_NK = compensated(weight_NK, pattern, size_N, keep_NK, hessian_KK)
     assert output_error(weight_NK, better.dequantised(), hessian_KK) < 0.97 * output_error(
         weight_NK, plain.dequantised(), hessian_KK
     )
-    assert not better.codes_NK[~keep_NK].any()
+    assert not better.codes_NK[~keep_NK].any() and not unrounded_NK[~keep_NK].any()
+    steps_NK = np.repeat(np.abs(better.scales_NB), 32, axis=1)[:, :columns].astype(np.float32)
+    inside_NK = (better.codes_NK > -8) & (better.codes_NK < 7)
+    assert (np.abs(unrounded_NK - better.dequantised())[inside_NK] <= 0.5001 * steps_NK[inside_NK]).all()
     np.testing.assert_array_equal(better.group_size_N, size_N)
     np.testing.assert_array_equal(unpack(pack(better)).codes_NK, better.codes_NK)
     pruned_NK = compensated_pruning(weight_NK, keep_NK, hessian_KK)
@@ -72,7 +75,7 @@ def test_inputs_that_say_nothing_about_each_other_leave_rounding_as_it_is() -> N
     weight_NK = np.random.default_rng(3).standard_normal((8, 128)).astype(np.float32)
     size_N, keep_NK = np.full(8, 64, np.uint16), np.ones((8, 128), np.bool_)
     hessian_KK = np.diag(np.random.default_rng(4).exponential(size=128)).astype(np.float32)
-    found = compensated(weight_NK, Pattern.DENSE, size_N, keep_NK, hessian_KK)
+    found, _ = compensated(weight_NK, Pattern.DENSE, size_N, keep_NK, hessian_KK)
     plain = round_fitted(weight_NK, Pattern.DENSE, size_N, keep_NK, np.diagonal(hessian_KK).copy())
     np.testing.assert_array_equal(found.codes_NK, plain.codes_NK)
     np.testing.assert_array_equal(found.scales_NB, plain.scales_NB)
@@ -81,5 +84,5 @@ def test_inputs_that_say_nothing_about_each_other_leave_rounding_as_it_is() -> N
 def test_inputs_that_are_never_there_are_no_trouble() -> None:
     weight_NK = np.ones((4, 64), np.float32)
     keep_NK = np.ones((4, 64), np.bool_)
-    found = compensated(weight_NK, Pattern.DENSE, np.full(4, 64, np.uint16), keep_NK, np.zeros((64, 64), np.float32))
+    found, _ = compensated(weight_NK, Pattern.DENSE, np.full(4, 64, np.uint16), keep_NK, np.zeros((64, 64), np.float32))
     assert np.isfinite(found.dequantised()).all()

@@ -30,6 +30,19 @@ class PrunedMatrix:
 CompressedMatrix = QuantisedMatrix | PrunedMatrix
 
 
+@dataclass(frozen=True)
+class Rounded:
+    """A compressed matrix and what it was rounded from, which is where training goes on.
+
+    keep_NK:      bool, the mask.
+    unrounded_NK: float32, the weights just before rounding, 0 where pruned.
+    """
+
+    matrix: CompressedMatrix
+    keep_NK: NDArray[np.bool_]
+    unrounded_NK: NDArray[np.float32]
+
+
 def pruned_matrix(weight_NK: NDArray[np.float32], pattern: Pattern) -> PrunedMatrix:
     """Round the weights, which the mask has already pruned, to BF16."""
     return PrunedMatrix(pattern, from_bf16(to_bf16(weight_NK)))

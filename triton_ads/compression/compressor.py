@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from triton_ads.compression.allocate import BudgetError, Option, allocate
 from triton_ads.compression.budget import matrix_budget
 from triton_ads.compression.calibration import Calibration, calibrate
-from triton_ads.compression.compressed_matrix import CompressedMatrix, pruned_matrix
+from triton_ads.compression.compressed_matrix import CompressedMatrix, Rounded, pruned_matrix
 from triton_ads.compression.error_compensation import compensated, compensated_pruning
 from triton_ads.compression.groups import LossOfSize, allocate_groups, matrix_bytes, tile_options, uniform_size
 from triton_ads.compression.importance import importance
 from triton_ads.compression.layer_importance import loss_increases
 from triton_ads.compression.llama import Llama, linear_layers
 from triton_ads.compression.patterns import Pattern, Values
-from triton_ads.compression.quantised import QuantisedMatrix, largest_of_four, round_to_nearest
+from triton_ads.compression.quantised import largest_of_four, round_to_nearest
 from triton_ads.compression.recipe import CompressionRecipe, Rounding
 from triton_ads.compression.recovery import recover
 from triton_ads.compression.rounding import round_fitted
@@ -57,32 +57,29 @@ class Compressor:
         self.weights = {name: layer.weight.numpy() for name, layer in linear_layers(model)}
         self._ids_ST, self._train_ids_ST = ids_ST, train_ids_ST
         self._increases: dict[object, dict[str, list[float]]] = {}
-        self._last: tuple[CompressionRecipe, Compressed, dict[str, NDArray[np.bool_]]] | None = None
+        self._last: tuple[CompressionRecipe, _Untrained] | None = None
 
     def compress(self, recipe: CompressionRecipe) -> Compressed:
         """Raises BudgetError where the budget cannot be met."""
         untrained = recipe.model_copy(update={"recovery": None})
         # A recipe is often tried without recovery training, then with it.
         if self._last is None or self._last[0] != untrained:
-            self._last = untrained, *self._compress(untrained)
-        _, compressed, keep = self._last
+            self._last = None  # frees its memory before the next takes as much
+            self._last = untrained, self._compress(untrained)
+        rounded, increases = self._last[1].rounded, self._last[1].increases
         if recipe.recovery is None:
-            return compressed
+            return Compressed({name: one.matrix for name, one in rounded.items()}, increases)
         if self._train_ids_ST is None:
             raise ValueError("recovery training needs text to train on")
-        trained = recover(self.model, compressed.matrices, keep, self._train_ids_ST, recipe.recovery)
-        return Compressed(trained, compressed.increases)
+        return Compressed(recover(self.model, rounded, self._train_ids_ST, recipe.recovery), increases)
 
-    def _compress(self, recipe: CompressionRecipe) -> tuple[Compressed, dict[str, NDArray[np.bool_]]]:
-        """Everything but recovery training, and the masks."""
+    def _compress(self, recipe: CompressionRecipe) -> "_Untrained":
         budget = matrix_budget(recipe, self.model.config)
         patterns, increases = self._patterns(recipe, budget)
         keep = {name: self._keep(recipe, name, pattern) for name, pattern in patterns.items()}
         if recipe.values is Values.INT4:
-            matrices = self._quantise(recipe, patterns, keep, budget)
-        else:
-            matrices = self._prune(recipe, patterns, keep)
-        return Compressed(matrices, increases), keep
+            return _Untrained(self._quantise(recipe, patterns, keep, budget), increases)
+        return _Untrained(self._prune(recipe, patterns, keep), increases)
 
     def _keep(self, recipe: CompressionRecipe, name: str, pattern: Pattern) -> NDArray[np.bool_]:
         weight_NK = self.weights[name]
@@ -134,7 +131,7 @@ class Compressor:
         patterns: Mapping[str, Pattern],
         keep: Mapping[str, NDArray[np.bool_]],
         budget: int | None,
-    ) -> dict[str, CompressedMatrix]:
+    ) -> dict[str, Rounded]:
         sizes = {name: self._uniform_sizes(recipe, name, pattern) for name, pattern in patterns.items()}
         uniform = sum(_uniform_bytes(recipe, pattern, self.weights[name]) for name, pattern in patterns.items())
         if recipe.groups.kind == "adaptive":
@@ -149,12 +146,12 @@ class Compressor:
             sizes = allocate_groups(shapes, options, uniform if budget is None else budget)
         elif budget is not None and uniform > budget:
             raise BudgetError(budget, uniform, uniform)
-        matrices: dict[str, CompressedMatrix] = {}
+        rounded = {}
         with StageProgress("rounding", len(patterns)) as progress:
             for name, pattern in patterns.items():
-                matrices[name] = self._round(recipe, name, pattern, sizes[name], keep[name])
+                rounded[name] = self._round(recipe, name, pattern, sizes[name], keep[name])
                 progress.advance(name)
-        return matrices
+        return rounded
 
     def _uniform_sizes(self, recipe: CompressionRecipe, name: str, pattern: Pattern) -> NDArray[np.uint16]:
         rows, columns = self.weights[name].shape
@@ -171,7 +168,7 @@ class Compressor:
 
         def loss_N(size: int) -> NDArray[np.float32]:
             size_N = np.full(len(pruned_NK), size, np.uint16)
-            rounded_NK = self._round(plain, name, pattern, size_N, keep_NK).dequantised()
+            rounded_NK = self._round(plain, name, pattern, size_N, keep_NK).matrix.dequantised()
             return self.calibration[name].loss_increase_N(pruned_NK - rounded_NK)
 
         return loss_N
@@ -183,26 +180,37 @@ class Compressor:
         pattern: Pattern,
         size_N: NDArray[np.uint16],
         keep_NK: NDArray[np.bool_],
-    ) -> QuantisedMatrix:
+    ) -> Rounded:
         weight_NK, hessian_KK = self.weights[name], self.calibration[name].hessian_KK
+        unrounded_NK = np.where(keep_NK, weight_NK, np.float32(0))
         if recipe.rounding is Rounding.NEAREST:
-            return round_to_nearest(weight_NK, pattern, size_N, keep_NK)
-        if recipe.rounding is Rounding.FITTED:
-            return round_fitted(weight_NK, pattern, size_N, keep_NK, np.diagonal(hessian_KK).copy())
-        return compensated(weight_NK, pattern, size_N, keep_NK, hessian_KK)
+            matrix = round_to_nearest(weight_NK, pattern, size_N, keep_NK)
+        elif recipe.rounding is Rounding.FITTED:
+            matrix = round_fitted(weight_NK, pattern, size_N, keep_NK, np.diagonal(hessian_KK).copy())
+        else:
+            matrix, unrounded_NK = compensated(weight_NK, pattern, size_N, keep_NK, hessian_KK)
+        return Rounded(matrix, keep_NK, unrounded_NK)
 
     def _prune(
         self, recipe: CompressionRecipe, patterns: Mapping[str, Pattern], keep: Mapping[str, NDArray[np.bool_]]
-    ) -> dict[str, CompressedMatrix]:
-        matrices: dict[str, CompressedMatrix] = {}
+    ) -> dict[str, Rounded]:
+        rounded = {}
         with StageProgress("pruning", len(patterns)) as progress:
             for name, pattern in patterns.items():
                 weight_NK = np.where(keep[name], self.weights[name], np.float32(0))
                 if pattern.sparse and recipe.rounding is Rounding.COMPENSATED:
                     weight_NK = compensated_pruning(self.weights[name], keep[name], self.calibration[name].hessian_KK)
-                matrices[name] = pruned_matrix(weight_NK, pattern)
+                rounded[name] = Rounded(pruned_matrix(weight_NK, pattern), keep[name], weight_NK)
                 progress.advance(name)
-        return matrices
+        return rounded
+
+
+@dataclass(frozen=True)
+class _Untrained:
+    """Everything but recovery training."""
+
+    rounded: dict[str, Rounded]
+    increases: dict[str, dict[Pattern, float]]
 
 
 def _uniform_bytes(recipe: CompressionRecipe, pattern: Pattern, weight_NK: NDArray[np.float32]) -> int:

@@ -64,8 +64,9 @@ def compensated(
     group_size_N: NDArray[np.uint16],
     keep_NK: NDArray[np.bool_],
     hessian_KK: NDArray[np.float32],
-) -> QuantisedMatrix:
-    """INT4 codes under the mask, with the output error made up for as far as later columns can.
+) -> tuple[QuantisedMatrix, NDArray[np.float32]]:
+    """INT4 codes under the mask, with the output error made up for as far as later columns can; and the weights that
+    were rounded to them, float32 [N, K].
 
     A group's scale is fitted when its first column is reached, to the weights as they have become.
     """
@@ -73,6 +74,7 @@ def compensated(
     strength_K = np.ascontiguousarray(np.diagonal(hessian_KK))
     keep_KN = np.ascontiguousarray(keep_NK.T)
     codes_KN = np.zeros((columns, rows), np.int8)
+    unrounded_KN = np.zeros((columns, rows), np.float32)
     scales_BN = np.zeros((-(-columns // SCALE_COLUMNS), rows), np.float16)
     rows_of_size = {size: np.flatnonzero(group_size_N == size) for size in np.unique(group_size_N).tolist()}
 
@@ -85,11 +87,13 @@ def compensated(
                 scales_N1 = fitted_scales(np.ascontiguousarray(kept_CN.T)[:, None], strength_K[None, group])
                 scales_BN[block : block + size // SCALE_COLUMNS, some_N] = scales_N1[:, 0]
         scale_N = scales_BN[block].astype(np.float32)
-        codes_KN[column] = codes_of(left_KN[column], scale_N) * keep_KN[column]
+        unrounded_KN[column] = left_KN[column] * keep_KN[column]
+        codes_KN[column] = codes_of(unrounded_KN[column], scale_N)
         return codes_KN[column] * scale_N
 
     _sweep(weight_NK, hessian_KK, rounded)
-    return QuantisedMatrix(pattern, np.ascontiguousarray(codes_KN.T), np.ascontiguousarray(scales_BN.T), group_size_N)
+    matrix = QuantisedMatrix(pattern, np.ascontiguousarray(codes_KN.T), np.ascontiguousarray(scales_BN.T), group_size_N)
+    return matrix, np.ascontiguousarray(unrounded_KN.T)
 
 
 def compensated_pruning(

@@ -75,8 +75,8 @@ class RecoveryPart(Part):
     sequences: Annotated[int, Field(ge=1, le=64)] = 4
     """Sequences of a step."""
     tokens: Annotated[int, Field(ge=8, le=2048)] = 256
-    travel: Annotated[float, Field(gt=0, le=32)] = 2.0
-    """How far a weight may move in all, in steps of its grid. Below a half no code would ever change."""
+    learning_rate: Annotated[float, Field(gt=0, le=1)] = 0.01
+    """In steps of the grid: what one update moves a weight by, at most."""
 
 
 class CompressionRecipe(Part):

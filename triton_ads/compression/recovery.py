@@ -5,8 +5,9 @@ next-token distributions (distillation), so text needs no labels and the student
 groups and scales stay as they are, and so does the packed size. Weights are trained in units of their group's scale;
 where values are INT4 the forward pass sees them rounded and the gradient passes the rounding as if it were not there
 (straight-through, Bengio et al. 2013). One learning rate then suits every matrix: Adam moves a weight by at most about
-that share of a step of its grid. The rate follows from how far a weight may move in all: codes start in the middle of
-their steps, so that a short training with a small rate would change none. The head and the norms are not trained.
+that share of a step of its grid. Training starts at the weights as they were just before rounding, not in the middle
+of their steps, from where a short training with a small rate would change no code. The head and the norms are not
+trained.
 
 Legend: S sequences, T tokens, V vocabulary; N rows (outputs), K columns (inputs), B blocks of 32 columns.
 """
@@ -21,7 +22,7 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.nn import functional
 
-from triton_ads.compression.compressed_matrix import CompressedMatrix, pruned_matrix
+from triton_ads.compression.compressed_matrix import CompressedMatrix, Rounded, pruned_matrix
 from triton_ads.compression.llama import Llama
 from triton_ads.compression.llama_config import HEAD
 from triton_ads.compression.patterns import SCALE_COLUMNS
@@ -38,18 +39,17 @@ _STEPS_OF_LARGEST = CODE_MAX
 class _OnGrid:
     """One matrix in training: weight = unit * scale, where `unit` is rounded for INT4 values."""
 
-    def __init__(self, matrix: CompressedMatrix, keep_NK: NDArray[np.bool_]) -> None:
-        self._matrix = matrix
-        self._keep_NBC = torch.from_numpy(_blocks(keep_NK))
+    def __init__(self, rounded: Rounded) -> None:
+        self._matrix = matrix = rounded.matrix
+        self._keep_NBC = torch.from_numpy(_blocks(rounded.keep_NK))
         if isinstance(matrix, QuantisedMatrix):
-            unit_NBC = _blocks(matrix.codes_NK).astype(np.float32)
             self._scale_NB1 = torch.from_numpy(matrix.scales_NB.astype(np.float32))[..., None]
         else:
-            largest_N11 = np.abs(matrix.weight_NK).max(axis=1)[:, None, None]
-            scale_N11 = np.where(largest_N11 > 0, largest_N11 / _STEPS_OF_LARGEST, 1).astype(np.float32)
-            unit_NBC = _blocks(matrix.weight_NK) / scale_N11
-            self._scale_NB1 = torch.from_numpy(scale_N11)
-        self.unit_NBC = torch.from_numpy(unit_NBC)
+            largest_N11 = torch.from_numpy(np.abs(matrix.weight_NK).max(axis=1)[:, None, None])
+            self._scale_NB1 = torch.where(largest_N11 > 0, largest_N11 / _STEPS_OF_LARGEST, 1)
+        inverse_NB1 = torch.where(self._scale_NB1 != 0, 1 / self._scale_NB1, 0)
+        self.unit_NBC = torch.from_numpy(_blocks(rounded.unrounded_NK)) * inverse_NB1 * self._keep_NBC
+        self.clip()
 
     def weight(self) -> Tensor:
         """The weight as it will be packed: float32 [N, K], a leaf that takes a gradient."""
@@ -89,8 +89,7 @@ def _blocks(matrix_NK: NDArray[Scalar]) -> NDArray[Scalar]:
 
 def recover(
     model: Llama,
-    matrices: Mapping[str, CompressedMatrix],
-    keep_NK: Mapping[str, NDArray[np.bool_]],
+    rounded: Mapping[str, Rounded],
     ids_ST: NDArray[np.int64],
     part: RecoveryPart,
 ) -> dict[str, CompressedMatrix]:
@@ -98,16 +97,15 @@ def recover(
 
     Args:
         model: the uncompressed model, the teacher.
-        keep_NK: the masks; a kept weight may become 0 or cease to be.
+        rounded: the compressed matrices; a weight that its mask keeps may become 0 or cease to be.
         ids_ST: text, read from its start to its end, again where it is too short: int64.
     """
-    grids = {name: _OnGrid(matrix, keep_NK[name]) for name, matrix in matrices.items() if name != HEAD}
+    grids = {name: _OnGrid(one) for name, one in rounded.items() if name != HEAD}
     units = [grid.unit_NBC for grid in grids.values()]
     # A gradient in units of a step is a small number: Adam's usual epsilon would outweigh it.
-    rates = learning_rates(part)
-    optimizer = torch.optim.Adam(units, lr=1.0, betas=(0.9, 0.95), eps=1e-12, fused=True)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rates[min(step, part.steps - 1)])
-    others = {name: torch.from_numpy(one.dequantised()) for name, one in matrices.items() if name not in grids}
+    optimizer = torch.optim.Adam(units, lr=part.learning_rate, betas=(0.9, 0.95), eps=1e-12, fused=True)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _learning_rate(step, part.steps))
+    others = {name: torch.from_numpy(one.matrix.dequantised()) for name, one in rounded.items() if name not in grids}
     with StageProgress("recovery", part.steps) as progress:
         for step in range(part.steps):
             rows_S = np.arange(step * part.sequences, (step + 1) * part.sequences) % len(ids_ST)
@@ -124,16 +122,15 @@ def recover(
             for grid in grids.values():
                 grid.clip()
             progress.advance(f"divergence {total:.3f}")
-    return {name: grids[name].trained() if name in grids else matrix for name, matrix in matrices.items()}
+    return {name: grids[name].trained() if name in grids else one.matrix for name, one in rounded.items()}
 
 
-def learning_rates(part: RecoveryPart) -> list[float]:
-    """Of each step, in steps of the grid; they sum to `travel`."""
-    warm = max(1, round(_WARM_UP * part.steps))
-    rising = [(step + 1) / warm for step in range(warm)]
-    falling = [0.5 * (1 + math.cos(math.pi * step / (part.steps - warm))) for step in range(part.steps - warm)]
-    total = sum(rising + falling)
-    return [part.travel * rate / total for rate in rising + falling]
+def _learning_rate(step: int, steps: int) -> float:
+    """As a share of the highest."""
+    warm = max(1, round(_WARM_UP * steps))
+    if step < warm:
+        return (step + 1) / warm
+    return 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))
 
 
 def _divergence(model: Llama, weights: Mapping[str, Tensor], ids_ST: Tensor) -> Tensor:
