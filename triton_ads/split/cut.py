@@ -7,8 +7,9 @@ from typing import Any, Literal
 import torch
 from torch import fx, nn
 
-from triton_ads.split.emit import CutValue, Emitter, Part, read_entry
+from triton_ads.split.emit import CutValue, Emitter
 from triton_ads.split.errors import SplitError
+from triton_ads.split.part import Part, read_entry
 from triton_ads.split.values import Row
 
 aten = torch.ops.aten
