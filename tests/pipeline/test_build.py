@@ -103,5 +103,6 @@ def test_a_damaged_release_is_written_again(built: Layout, tmp_path: Path, capsy
 
 def test_stage_files_are_the_stages_in_their_order() -> None:
     files = sorted(path.name for path in (ROOT / "build").glob("*.py"))
-    stages = ("data", "train", "baselines", "calibrate", "export", "router", "release", "repository")
-    assert files == [f"{number}_{stage}.py" for number, stage in enumerate(stages, start=1)]
+    stages = ("data", "train", "baselines", "calibrate", "export", "router", "identifiers", "generator", "pack")
+    stages += ("release", "repository")
+    assert files == [f"{number:02d}_{stage}.py" for number, stage in enumerate(stages, start=1)]

@@ -1,6 +1,6 @@
 """Stage 1: a published data set becomes examples, vocabularies and the server's store.
 
-    python build/1_data.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
+    python build/01_data.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
 
 Reads:  the data set, fetched by pip once
 Writes: VAR/downloads, RECIPE/data in VAR's work folder

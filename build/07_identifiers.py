@@ -1,6 +1,6 @@
 """Stage 7: where a recipe generates ads, its catalogue becomes an identifier tree; prints whether its shape is fast.
 
-    python build/7_identifiers.py --recipe build/recipes/targeting.yaml [--var var] [--force]
+    python build/07_identifiers.py --recipe build/recipes/targeting.yaml [--var var] [--force]
 
 Reads:  the recipe's data
 Writes: RECIPE/identifiers in VAR's work folder
