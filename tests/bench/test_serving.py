@@ -120,7 +120,9 @@ def test_the_command_measures_and_draws(layout, tmp_path):
     assert done.returncode == 0, done.stderr
     document = json.loads(report.read_text())
     assert {row["contender"] for row in document["rows"]} == {OURS, NAIVE, UNMIXED, FASTAPI, "load generator"}
-    assert [row for row in document["rows"] if row["metric"] == "errors" and row["value"]] == []
+    # At an offered rate that is too high a server may refuse; clients that wait for their answers are all answered.
+    errors = [row for row in document["rows"] if row["metric"] == "errors" and row["value"]]
+    assert [row for row in errors if "offered" not in row["name"]] == []
     assert len(document["claims"]) == 10
     assert document["setting"]["tier"] == TIER
     ElementTree.parse(plot)
