@@ -1,14 +1,5 @@
-"""Small models: one thread is quickest, and leaves the other cores alone."""
+"""Small models: one thread is quickest."""
 
-from collections.abc import Iterator
+from tests.support.threads import one_thread
 
-import pytest
-import torch
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+__all__ = ["one_thread"]

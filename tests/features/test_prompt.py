@@ -7,7 +7,8 @@ from triton_ads.features.prompt import PromptFormat, vocabulary_of
 
 
 def test_examples() -> None:
-    assert doctest.testmod(prompt).failed == 0
+    found = doctest.testmod(prompt)
+    assert found.attempted and not found.failed
 
 
 def test_journey_and_query_token_by_token() -> None:

@@ -1,13 +1,12 @@
 """Wukong that reads histories, split: the encoded histories are the user's, whatever the queries hold."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
 
 from tests.models.support import ROWS, random_model, ranker_recipe
+from triton_ads.export.tier import SIDES, Probability
 from triton_ads.features.ids import FIRST_ROW
 from triton_ads.models import build_model
 from triton_ads.models.example import example_inputs
@@ -16,20 +15,6 @@ from triton_ads.split import check_parity, check_row_independence, split
 from triton_ads.split.report import report
 
 ADAPTIVE = load_recipe(Path(__file__).parents[2] / "build/recipes/adaptive.yaml")
-SIDES: dict[str, Any] = {
-    "user_ids": "user", "user_dense": "user", "sequence_ids": "user", "item_ids": "item", "item_dense": "item",
-}  # fmt: skip
-
-
-class Probability(nn.Module):
-    """Scores of parts differ in the last digits of a logit; the project's bound is on probabilities."""
-
-    def __init__(self, ranker: nn.Module) -> None:
-        super().__init__()
-        self.ranker = ranker
-
-    def forward(self, **inputs: Tensor) -> Tensor:
-        return torch.sigmoid(self.ranker(**inputs))
 
 
 @pytest.mark.parametrize("heads", [1, 2])

@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from triton_ads.data import movielens
-from triton_ads.pipeline.build import build
+from tests.support.builds import build_once
 from triton_ads.pipeline.layout import Layout
-from triton_ads.pipeline.runner import Selection
 from triton_ads.recipe import Recipe, load_recipe
 
 ROOT = Path(__file__).parents[2]
@@ -22,8 +20,4 @@ def tiny() -> Recipe:
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     """Every stage of tests/recipes/tiny.yaml, run once; read only."""
-    wheel = movielens.fetch(ROOT / "var" / "downloads")
-    var = tmp_path_factory.mktemp("var")
-    (var / "downloads").mkdir()
-    (var / "downloads" / wheel.name).symlink_to(wheel)
-    return build(TINY, var, Selection())
+    return build_once(TINY, tmp_path_factory)

@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 import torch
 
+from tests.support.builds import build_once
 from tests.support.chain import Chain
 from triton_ads.client.request import rank_inputs
-from triton_ads.data import Examples, movielens
+from triton_ads.data import Examples
 from triton_ads.features.ids import PAD
 from triton_ads.features.vocabulary import Tables
 from triton_ads.manifest import Manifest
-from triton_ads.pipeline.build import build
 from triton_ads.pipeline.layout import Layout
-from triton_ads.pipeline.runner import Selection
 from triton_ads.recipe import Recipe, load_recipe
 from triton_ads.routing.gain import GainModel
 from triton_ads.routing.journey import JourneyFeatures
@@ -40,11 +39,7 @@ def adaptive() -> Recipe:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     """Every stage of the recipe, run once; read only."""
-    wheel = movielens.fetch(ROOT / "var" / "downloads")
-    var = tmp_path_factory.mktemp("var")
-    (var / "downloads").mkdir()
-    (var / "downloads" / wheel.name).symlink_to(wheel)
-    return build(FILE, var, Selection())
+    return build_once(FILE, tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

@@ -6,14 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.builds import build_once
 from triton_ads.client.target import target_inputs
 from triton_ads.data import movielens
 from triton_ads.data.split import split_by_time
 from triton_ads.features.words import words
 from triton_ads.manifest import Manifest
-from triton_ads.pipeline.build import build
 from triton_ads.pipeline.layout import Layout
-from triton_ads.pipeline.runner import Selection
 from triton_ads.recipe import load_recipe
 from triton_ads.serving.counters import Counters
 from triton_ads.serving.generator_model import GeneratorService
@@ -31,11 +30,7 @@ USERS = (1, 42, 300, 943)
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     """Every stage of the recipe, run once; read only."""
-    wheel = movielens.fetch(ROOT / "var" / "downloads")
-    var = tmp_path_factory.mktemp("var")
-    (var / "downloads").mkdir()
-    (var / "downloads" / wheel.name).symlink_to(wheel)
-    return build(FILE, var, Selection())
+    return build_once(FILE, tmp_path_factory)
 
 
 def test_the_release_has_the_generator_and_what_it_is_worth(built: Layout) -> None:

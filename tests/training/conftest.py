@@ -1,14 +1,5 @@
-"""One thread: the models of these tests are so small that waiting for a second one takes most of the time."""
+"""Small models: one thread is quickest."""
 
-from collections.abc import Iterator
+from tests.support.threads import one_thread
 
-import pytest
-import torch
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+__all__ = ["one_thread"]

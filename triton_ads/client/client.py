@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from numpy.typing import ArrayLike
 
-from triton_ads.client.connection import Connection, Protocol
+from triton_ads.client.connection import Connection
 from triton_ads.client.ranking import Ranking, parse_ranking
 from triton_ads.client.request import NO_USER, deadline_after, rank_inputs
 
@@ -20,23 +20,10 @@ class RankClient(Connection):
 
     Args:
         model: the ensemble to ask: `rank`, or `PREFIX_rank` of a recipe with a prefix.
-        labels: names of the score columns, passed on to each Ranking.
-        And those of Connection.
+        And the others of Connection.
     """
 
-    def __init__(
-        self,
-        url: str | None = None,
-        protocol: Protocol = "grpc",
-        *,
-        model: str = "rank",
-        timeout_s: float = 5.0,
-        pool: int = 1,
-        retries: int = 0,
-        labels: Sequence[str] = (),
-    ) -> None:
-        super().__init__(url, protocol, model=model, timeout_s=timeout_s, pool=pool, retries=retries)
-        self.labels = tuple(labels)
+    default_model = "rank"
 
     def rank(
         self,

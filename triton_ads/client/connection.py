@@ -1,8 +1,9 @@
 """What all clients have in common: an address, a protocol, how long and how often they ask."""
 
 import time
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,25 +28,30 @@ class Connection:
     Args:
         url: host:port of the server; by default where `triton-ads serve` listens.
         protocol: "grpc", or "http" for where gRPC cannot pass.
-        model: the ensemble to ask.
+        model: the ensemble to ask; by default the one of a recipe without prefix.
         timeout_s: longest wait for an answer, at most a day.
         pool: gRPC channels that calls are spread over. HTTP takes as many connections as there are calls at once.
         retries: how often to ask again when nobody answers; each wait is twice the last, starting at 50 ms. Only a
             request that found no server is asked again, never one that was refused or came too late.
+        labels: names of the score columns, passed on to each Ranking.
 
     Raises:
         ValueError: unknown protocol, a `url` that is not host:port, or a number out of range.
     """
+
+    #: What a client asks where its `model` is not given.
+    default_model: ClassVar[str]
 
     def __init__(
         self,
         url: str | None = None,
         protocol: Protocol = "grpc",
         *,
-        model: str,
+        model: str | None = None,
         timeout_s: float = 5.0,
         pool: int = 1,
         retries: int = 0,
+        labels: Sequence[str] = (),
     ) -> None:
         if protocol not in DEFAULT_URLS:
             raise ValueError(f"protocol: {protocol!r} is not known; allowed: {', '.join(DEFAULT_URLS)}")
@@ -55,7 +61,8 @@ class Connection:
                 f"0 < timeout_s <= {LONGEST_S}, pool >= 1, retries >= 0: found {timeout_s}, {pool}, {retries}"
             )
         self.url = DEFAULT_URLS[protocol] if url is None else check_address(url)
-        self.model = model
+        self.model = self.default_model if model is None else model
+        self.labels = tuple(labels)
         self.timeout_s = timeout_s
         self.retries = retries
         self.transport: Transport = GrpcTransport(self.url, pool) if protocol == "grpc" else HttpTransport(self.url)

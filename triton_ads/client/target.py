@@ -1,14 +1,14 @@
 """TargetClient: ask a server which ads to consider, and have them ranked at once."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from triton_ads.client.connection import Connection, Protocol, bytes_of, text
+from triton_ads.client.connection import Connection, bytes_of, text
 from triton_ads.client.ranking import Ranking, parse_ranking
 from triton_ads.client.request import NO_DEADLINE, NO_USER, deadline_after, ids_tensor, rank_inputs
 
@@ -55,23 +55,10 @@ class TargetClient(Connection):
 
     Args:
         model: the ensemble to ask: `target`, or `ads` to have them ranked; with the recipe's prefix where it has one.
-        labels: names of the score columns, passed on to each Ranking.
-        And those of Connection.
+        And the others of Connection.
     """
 
-    def __init__(
-        self,
-        url: str | None = None,
-        protocol: Protocol = "grpc",
-        *,
-        model: str = "target",
-        timeout_s: float = 5.0,
-        pool: int = 1,
-        retries: int = 0,
-        labels: Sequence[str] = (),
-    ) -> None:
-        super().__init__(url, protocol, model=model, timeout_s=timeout_s, pool=pool, retries=retries)
-        self.labels = tuple(labels)
+    default_model = "target"
 
     def target(
         self,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from triton_ads.compression.llama import Llama, linear_layers, next_token_loss
-from triton_ads.training.progress import StageProgress
+from triton_ads.progress import StageProgress
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from triton_ads.compression.quantised import largest_of_four, round_to_nearest
 from triton_ads.compression.recipe import CompressionRecipe, Rounding
 from triton_ads.compression.recovery import recover
 from triton_ads.compression.rounding import round_fitted
-from triton_ads.training.progress import StageProgress
+from triton_ads.progress import StageProgress
 
 #: Tokens on which layers are measured: the differences are between runs on the same tokens, so few suffice.
 _MEASURED_TOKENS = 1024

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from triton_ads.compression.calibration import Calibration
 from triton_ads.compression.llama import Llama, layer_of, next_token_loss, with_weights
 from triton_ads.compression.patterns import Pattern
-from triton_ads.training.progress import StageProgress
+from triton_ads.progress import StageProgress
 
 #: (name of a matrix, pattern) -> the pruned weight, float32 [N, K].
 Pruned = Callable[[str, Pattern], NDArray[np.float32]]

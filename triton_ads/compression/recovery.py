@@ -28,7 +28,7 @@ from triton_ads.compression.llama_config import HEAD
 from triton_ads.compression.patterns import SCALE_COLUMNS
 from triton_ads.compression.quantised import CODE_MAX, CODE_MIN, QuantisedMatrix, Scalar, pad_columns
 from triton_ads.compression.recipe import RecoveryPart
-from triton_ads.training.progress import StageProgress
+from triton_ads.progress import StageProgress
 
 #: Share of the steps in which the learning rate rises; it then falls to 0 along a cosine.
 _WARM_UP = 0.1

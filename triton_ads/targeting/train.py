@@ -16,10 +16,10 @@ from torch.optim.lr_scheduler import LambdaLR
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from triton_ads.features.prompt import BOS, PAD
+from triton_ads.progress import StageProgress
 from triton_ads.recipe.target import Generator, GeneratorTraining
 from triton_ads.targeting.examples import Example, ExampleMaker
 from triton_ads.training.optimisers import rate_factor
-from triton_ads.training.progress import StageProgress
 
 _NOT_LEARNED = -100  # what cross-entropy leaves out
 

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
 from triton_ads.data.examples import Examples
+from triton_ads.progress import StageProgress
 from triton_ads.recipe import Training
 from triton_ads.training.id_dropout import IdDropout
 from triton_ads.training.optimisers import build_optimisers, rate_factor
-from triton_ads.training.progress import StageProgress
 
 PREDICTION_BATCH = 1024
 

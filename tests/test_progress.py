@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from triton_ads.training import progress
-from triton_ads.training.progress import StageProgress
+from triton_ads import progress
+from triton_ads.progress import StageProgress
 
 
 def run(terminal: bool) -> str:
