@@ -1,11 +1,13 @@
 """The package holds the library and nothing else, and packaging leaves build/ alone: it holds our recipes."""
 
+import ast
 import hashlib
 import shutil
 import subprocess
 import sys
 import tomllib
 import zipfile
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -34,19 +36,42 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def pins(file: str) -> dict[str, str]:
+    """Name -> the exact version of each line."""
+    found = {}
+    for line in (ROOT / file).read_text().splitlines():
+        if line and not line.startswith(("#", "-r ")):
+            pin = Requirement(line)
+            assert [s.operator for s in pin.specifier] == ["=="], line
+            found[canonicalize_name(pin.name)] = next(iter(pin.specifier)).version
+    return found
+
+
 def test_requirements_are_exact_and_fit_what_the_package_asks_for() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    pins = {}
-    for name in ("requirements.txt", "requirements-test.txt"):
-        for line in (ROOT / name).read_text().splitlines():
-            if line and not line.startswith(("#", "-r ")):
-                pin = Requirement(line)
-                assert [s.operator for s in pin.specifier] == ["=="], line
-                pins[canonicalize_name(pin.name)] = next(iter(pin.specifier)).version
     extras = project["project"]["optional-dependencies"]
-    asked = [*project["project"]["dependencies"], *extras["server"], *extras["build"], *extras["test"]]
-    for requirement in map(Requirement, [*asked, *project["build-system"]["requires"]]):
-        assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)]), requirement
+    users = [*project["project"]["dependencies"], *extras["server"], *extras["build"]]
+    users += project["build-system"]["requires"]
+    pinned = pins("requirements.txt")
+    for requirement in map(Requirement, users):
+        assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), requirement
+    pinned |= pins("requirements-test.txt")
+    for requirement in map(Requirement, extras["test"]):
+        assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), requirement
+
+
+def test_what_users_run_needs_nothing_that_only_tests_install() -> None:
+    """Every import outside the benchmarks, those inside functions included, is of a package in requirements.txt."""
+    pinned, distributions = pins("requirements.txt"), packages_distributions()
+    for path in sorted((ROOT / "triton_ads").rglob("*.py")):
+        if "bench" in path.relative_to(ROOT).parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [str(node.module)] if isinstance(node, ast.ImportFrom) and not node.level else []
+            for top in {name.split(".")[0] for name in names} - sys.stdlib_module_names - {"triton_ads"}:
+                owners = {canonicalize_name(owner) for owner in distributions.get(top, ())}
+                assert owners & pinned.keys(), f"{path}: {top} of {owners or 'no package'}"
 
 
 def pip(*arguments: object) -> None:
