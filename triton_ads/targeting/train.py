@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.utils.logging import disable_progress_bar
 
 from triton_ads.features.prompt import BOS, PAD
 from triton_ads.progress import StageProgress
@@ -67,6 +68,7 @@ def train_generator(
                 smooth = loss.item() if smooth is None else 0.95 * smooth + 0.05 * loss.item()
                 progress.advance(f"loss {smooth:.4f}")
     model.eval()
+    disable_progress_bar()  # of a second, in the middle of a log
     model.save_pretrained(folder)
 
 
