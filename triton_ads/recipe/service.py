@@ -43,6 +43,10 @@ class Serving(Part):
     prefix: Name | None = Field(
         default=None, description="of the names of the Triton models; several recipes on one server need one each"
     )
+    layout: Literal["single", "ensemble"] = Field(
+        default="single",
+        description="single: one Triton model does all in one process; ensemble: router, encoder and scorer are models",
+    )
     tile: Int = Field(default=64, ge=1, le=1024, description="candidates in a tile, all of one user")
     buckets: tuple[Int, ...] = Field(default=(1, 2, 4, 8, 16, 32), min_length=1, description="tiles in a batch")
     max_candidates: Int = Field(default=2000, ge=1, le=100_000, description="candidates in a request")
