@@ -77,6 +77,8 @@ def test_titles_as_identifiers() -> None:
         title_identifiers([""], characters, end=0)
     with pytest.raises(TreeError, match="and not 85, the end"):
         title_identifiers(["Up"], characters, end=85)
+    with pytest.raises(TreeError, match="title 'Upon': 5 tokens found with its end, 4 allowed"):
+        title_identifiers(["Up", "Upon"], characters, end=0, longest=4)
 
 
 def test_new_ads_sit_beside_their_neighbours() -> None:

@@ -2,7 +2,6 @@
 
 # Legend: A ads, L tokens of an identifier, D floats of a representation.
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -41,27 +40,37 @@ def cluster_identifiers(
     return Identifiers(tokens_AL.tolist(), widths)
 
 
-def title_identifiers(titles: Sequence[str], encode: Callable[[str], list[int]], end: int) -> Identifiers:
+def title_identifiers(
+    titles: Sequence[str], encode: Callable[[str], list[int]], end: int, longest: int | None = None
+) -> Identifiers:
     """Titles as tokens, each ended by `end`; of equal titles the second is written "title (2)", and so on.
 
+    White space is one space: an end of a line would end the title.
+
+    Args:
+        longest: the most tokens of an identifier, its end included; by default any number.
+
     Raises:
-        TreeError: a title that has no tokens, or holds the end token.
+        TreeError: a title that has no tokens, too many, or holds the end token.
     """
-    seen: Counter[tuple[int, ...]] = Counter()
+    seen: set[tuple[int, ...]] = set()
     identifiers = []
     for title in titles:
-        number, text = 1, title
+        number, plain = 1, " ".join(title.split())
+        text = plain
         while True:
             tokens = encode(text)
             if not tokens or end in tokens:
                 raise TreeError(
-                    f"title {text!r}: tokens {tokens} found; one or more are needed, and not {end}, the end"
+                    f"title {title!r}: tokens {tokens} found; one or more are needed, and not {end}, the end"
                 )
-            if not seen[tuple(tokens)]:
+            if longest is not None and len(tokens) + 1 > longest:
+                raise TreeError(f"title {title!r}: {len(tokens) + 1} tokens found with its end, {longest} allowed")
+            if tuple(tokens) not in seen:
                 break
             number += 1
-            text = f"{title} ({number})"
-        seen[tuple(tokens)] += 1
+            text = f"{plain} ({number})"
+        seen.add(tuple(tokens))
         identifiers.append([*tokens, end])
     return Identifiers(identifiers)
 
