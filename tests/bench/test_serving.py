@@ -18,11 +18,12 @@ from triton_ads.bench import serving, serving_requests
 from triton_ads.bench.serving import DifferentScoresError, Plan
 from triton_ads.bench.serving_contender import FASTAPI, NAIVE, OURS, UNMIXED, Ask
 from triton_ads.bench.serving_cores import Cores, busy_s, on_core
-from triton_ads.bench.serving_load import Outcome
 from triton_ads.bench.serving_peers.lookup import Lookup
 from triton_ads.bench.serving_peers.ranker import load_ranker
 from triton_ads.bench.serving_plot import draw_plot
 from triton_ads.bench.serving_report import ServingReport
+from triton_ads.loadtest import traffic
+from triton_ads.loadtest.load import Outcome
 from triton_ads.server.processes import Process, read_process
 
 MIX = "256 candidates"
@@ -90,7 +91,7 @@ def test_samples_have_the_edges_and_what_the_release_allows(release):
 
 
 def test_the_log_normal_mix_has_its_median_and_its_limit():
-    lengths = serving_requests.log_normal(np.random.default_rng(0), 20_000)
+    lengths = traffic.log_normal(np.random.default_rng(0), 20_000)
     assert abs(np.median(lengths) - 200) < 5  # the standard error of the median is 1.4
     assert lengths.min() >= 1
     assert lengths.max() == 2000

@@ -30,10 +30,11 @@ from triton_ads.bench import serving_contender as contenders
 from triton_ads.bench import serving_requests as requests
 from triton_ads.bench.serving_contender import NAIVE, UNMIXED, Answer, Ask, Contender
 from triton_ads.bench.serving_cores import Cores, busy_s, on_core
-from triton_ads.bench.serving_load import Load, LoadError, Outcome, Running, apply_load, write_requests
 from triton_ads.bench.serving_peers.ranker import export_rows, load_ranker
 from triton_ads.bench.serving_plot import save_plot
 from triton_ads.bench.serving_report import CLAIMED, ServingReport
+from triton_ads.loadtest.load import Load, LoadError, Outcome, Running, apply_load
+from triton_ads.loadtest.requests import Prepared, write_requests
 from triton_ads.manifest import Manifest
 from triton_ads.pipeline.layout import Layout
 from triton_ads.recipe.names import ENSEMBLE, prefixed
@@ -142,7 +143,7 @@ class Bench:
             asks = requests.draw(release, lengths, POOL, longest, seed=2)
             for j, contender in enumerate(self.contenders):
                 path = self._requests[contender.name, mix] = folder / f"requests-{i}-{j}"
-                write_requests([contender.request(ask) for ask in asks], path)
+                write_requests([Prepared(contender.request(ask)) for ask in asks], path)
 
     @contextmanager
     def started(self) -> Iterator[None]:

@@ -22,9 +22,10 @@ from google.protobuf import text_format
 from numpy.typing import NDArray
 from tritonclient.grpc import model_config_pb2 as pb
 
-from triton_ads.bench.serving_load import Running
 from triton_ads.bench.serving_peers.peer_model import TIER
-from triton_ads.client.request import DATATYPES, rank_inputs
+from triton_ads.client.request import rank_inputs
+from triton_ads.loadtest.load import Running
+from triton_ads.loadtest.requests import post, triton_request
 from triton_ads.manifest import Manifest
 from triton_ads.server import TritonServer
 from triton_ads.server.ports import HOST, choose_ports
@@ -80,7 +81,7 @@ def ours(repository: Path, ensemble: str, tier: str) -> Contender:
 
     def request(ask: Ask) -> bytes:
         inputs = rank_inputs(ask.candidates_N, user_id=ask.user, deadline_us=_FAR_US, tier=tier)
-        return _triton_request(ensemble, inputs)
+        return triton_request(ensemble, inputs).content
 
     def scores(answer: Answer, ask: Ask) -> NDArray[np.float32]:
         result = _triton_result(answer)
@@ -97,7 +98,7 @@ def triton_peer(name: str, model: str, repository: Path) -> Contender:
 
     def request(ask: Ask) -> bytes:
         user = np.array([[ask.user]], np.int64)
-        return _triton_request(model, {"user_id": user, "candidates": ask.candidates_N[None]})
+        return triton_request(model, {"user_id": user, "candidates": ask.candidates_N[None]}).content
 
     def scores(answer: Answer, ask: Ask) -> NDArray[np.float32]:
         return _triton_result(answer).as_numpy("scores")[0]
@@ -143,7 +144,7 @@ def fastapi(release: Path, checkpoint: Path, tier: str) -> Contender:
     labels = len(Manifest.load(release, verify_files=False).recipe.labels)
 
     def request(ask: Ask) -> bytes:
-        return _post("/rank", np.concatenate([[ask.user], ask.candidates_N]).astype(np.int64).tobytes())
+        return post("/rank", np.concatenate([[ask.user], ask.candidates_N]).astype(np.int64).tobytes())
 
     def scores(answer: Answer, ask: Ask) -> NDArray[np.float32]:
         return np.frombuffer(answer.body, np.float32).reshape(-1, labels)
@@ -202,23 +203,8 @@ def _await(url: str, process: "subprocess.Popen[bytes]") -> None:
             time.sleep(0.1)
 
 
-def _triton_request(model: str, inputs: dict[str, NDArray[np.generic]]) -> bytes:
-    tensors = []
-    for name, array in inputs.items():
-        tensor = triton.InferInput(name, list(array.shape), DATATYPES[array.dtype.name])
-        tensor.set_data_from_numpy(array)
-        tensors.append(tensor)
-    body, json_length = triton.InferenceServerClient.generate_request_body(tensors)
-    return _post(f"/v2/models/{model}/infer", body, f"Inference-Header-Content-Length: {json_length}\r\n")
-
-
 def _triton_result(answer: Answer) -> "triton.InferResult":
     length = answer.headers.get("inference-header-content-length")
     return triton.InferenceServerClient.parse_response_body(
         answer.body, header_length=None if length is None else int(length)
     )
-
-
-def _post(path: str, body: bytes, headers: str = "") -> bytes:
-    head = f"POST {path} HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/octet-stream\r\n{headers}"
-    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body

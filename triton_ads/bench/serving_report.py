@@ -9,7 +9,7 @@ from rich.table import Table
 
 from triton_ads.bench.report import Report, Row
 from triton_ads.bench.serving_contender import FASTAPI, NAIVE, OURS, UNMIXED
-from triton_ads.bench.serving_load import Outcome
+from triton_ads.loadtest.load import Outcome
 
 CLAIMED = 32  # clients at which contenders are compared
 #: Contender -> how many times its requests a second ours answers, at least; and whether at no worse p99.

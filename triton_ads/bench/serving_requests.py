@@ -11,11 +11,11 @@ from torch import nn
 from triton_ads.bench.serving_contender import Ask
 from triton_ads.bench.serving_peers.lookup import Lookup
 from triton_ads.bench.serving_peers.ranker import row_inputs
+from triton_ads.loadtest.traffic import MEDIAN, log_normal
 
 # N candidates, K labels
 
 FIXED = 256
-MEDIAN, SIGMA, LONGEST = 200, 0.8, 2000  # of the log-normal mix; its mean is about 270
 EDGES = (1, 2, 700)  # lengths of which each contender also answers one before it is measured
 
 _Lengths = Callable[[np.random.Generator, int], NDArray[np.int64]]
@@ -23,12 +23,6 @@ _Lengths = Callable[[np.random.Generator, int], NDArray[np.int64]]
 
 def fixed(random: np.random.Generator, count: int) -> NDArray[np.int64]:
     return np.full(count, FIXED)
-
-
-def log_normal(random: np.random.Generator, count: int) -> NDArray[np.int64]:
-    """Median 200, at most 2,000, at least 1."""
-    drawn = random.lognormal(np.log(MEDIAN), SIGMA, count).round().astype(np.int64)
-    return drawn.clip(1, LONGEST)
 
 
 MIXES: dict[str, _Lengths] = {

@@ -1,4 +1,4 @@
-"""Load as `bench serving` applies it: closed and open loops, their schedules, and what comes of them.
+"""Load: closed and open loops, their schedules, and what comes of them.
 
 Closed loop: each of C clients asks, waits, and asks again. Its rate is what the server can do for C clients, but while
 the server is slow nobody asks, so its latencies say little of users who come when they like.
@@ -10,11 +10,10 @@ during it, and is counted for all ("coordinated omission", Gil Tene).
 
 import json
 import os
-import struct
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Self
 
@@ -44,6 +43,8 @@ class Load:
     size: float
     seconds: float
     seed: int = 0
+    #: A request is worth its answer for so long after it was due, and says so where it can; 0: as it was prepared.
+    deadline_ms: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,13 @@ class Outcome:
     served: int  # answered in all, with the warm-up and what came after the window
     busy: float  # share of its core that the load generator used
     core_ms: float = float("nan")  # processor time of the server for one request, over all that were served
+    # Of every request beside its time:
+    due_s: list[float] = field(default_factory=list)  # since the window began
+    failures: list[str] = field(default_factory=list)  # what was answered instead; "": answered well
+    candidates: list[int] = field(default_factory=list)
+    # Over all that were served:
+    served_well: int = 0
+    served_candidates: int = 0  # of those answered well
 
     @property
     def rate(self) -> float:
@@ -116,27 +124,13 @@ def poisson_arrivals(rate: float, seconds: float, random: np.random.Generator) -
     return times[times < seconds]
 
 
-def write_requests(requests: Sequence[bytes], path: Path) -> None:
-    """One after the other, each after its length in four bytes."""
-    path.write_bytes(b"".join(struct.pack("<I", len(request)) + request for request in requests))
-
-
-def read_requests(path: Path) -> list[bytes]:
-    content, requests, start = path.read_bytes(), [], 0
-    while start < len(content):
-        (length,) = struct.unpack_from("<I", content, start)
-        requests.append(content[start + 4 : start + 4 + length])
-        start += 4 + length
-    return requests
-
-
 def apply_load(load: Load, server: Running, requests: Path) -> Outcome:
     """Run a load from a process of its own, which inherits the cores of this thread.
 
     Raises:
         LoadError: the server closed a connection, or the generator failed.
     """
-    command = [sys.executable, "-m", "triton_ads.bench.serving_generator", "--port", str(server.port)]
+    command = [sys.executable, "-m", "triton_ads.loadtest.generator", "--port", str(server.port)]
     command += ["--requests", str(requests), "--load", json.dumps(asdict(load))]
     before = server.cpu_s()
     done = subprocess.run(command, capture_output=True, text=True, timeout=load.seconds + _PATIENCE_S, check=False)

@@ -1,6 +1,6 @@
-"""The load generator of `bench serving`: one thread, prepared requests, as little work as possible for each.
+"""The load generator: one thread, prepared requests, as little work as possible for each.
 
-    python -m triton_ads.bench.serving_generator --port N --requests FILE --load '{"kind": "open", "size": 100, ...}'
+    python -m triton_ads.loadtest.generator --port N --requests FILE --load '{"kind": "open", "size": 100, ...}'
 
 Prints an `Outcome` as JSON. Nothing is under way on the server when it ends.
 """
@@ -13,14 +13,17 @@ import selectors
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from triton_ads.bench.serving_load import CONNECTIONS, ROUNDS, WARM_UP_S, Load, Outcome, poisson_arrivals, read_requests
+from triton_ads.loadtest.load import CONNECTIONS, ROUNDS, WARM_UP_S, Load, Outcome, poisson_arrivals
+from triton_ads.loadtest.requests import Prepared, read_requests
 from triton_ads.server.ports import HOST
 
 _now = time.perf_counter
+NOT_SENT = "never sent"  # every connection was busy until the load ended
 _GREETING = f"GET /v2/health/live HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()  # whatever the answer is
 
 
@@ -76,17 +79,27 @@ def _content_length(head: bytes) -> int:
     raise ValueError(f"a response without Content-Length: {head!r}")
 
 
+@dataclass(frozen=True)
+class Done:
+    """A request that was answered, or given up."""
+
+    asked: float  # or due
+    done: float
+    failure: str  # "": answered well
+    candidates: int
+
+
 class Generator:
     """Applies one load to a server."""
 
-    def __init__(self, load: Load, requests: list[bytes]) -> None:
+    def __init__(self, load: Load, requests: list[Prepared]) -> None:
         self._load, self._requests = load, requests
         self._random = np.random.default_rng(load.seed)
         self._next = int(self._random.integers(len(requests)))
-        self._asked: dict[Connection, float] = {}  # under way: when it was sent, or due
+        self._asked: dict[Connection, tuple[float, int]] = {}  # under way: when it was sent, or due; its candidates
         self._waiting: deque[float] = deque()  # due, and no connection is free
         self._idle: list[Connection] = []
-        self._times: list[tuple[float, float, bool]] = []  # asked, answered, whether well
+        self._done: list[Done] = []
         self._first_error = ""
         self._sending = False  # each answer is followed by another request
 
@@ -99,10 +112,10 @@ class Generator:
             _, connection = await loop.create_connection(lambda: Connection(self._answered, self._lost), HOST, port)
             connections.append(connection)
             # Some servers accept one connection a round of their loop, and would starve the last ones for seconds.
-            self._asked[connection] = _now()
+            self._asked[connection] = _now(), 0
             connection.send(_GREETING)
             await self._drain()
-        self._times.clear()
+        self._done.clear()
         self._first_error = ""
         gc.disable()
         outcome = await (self._closed() if self._load.kind == "closed" else self._open())
@@ -121,15 +134,16 @@ class Generator:
         self._sending = True
         while self._idle:
             self._send(self._idle.pop(), _now())
-        await self._until(lambda: len(self._times) >= clients and _now() >= begin + WARM_UP_S)
-        before, moment, used = len(self._times), _now(), time.process_time()
+        await self._until(lambda: len(self._done) >= clients and _now() >= begin + WARM_UP_S)
+        before, moment, used = len(self._done), _now(), time.process_time()
         enough = before + ROUNDS * clients
-        await self._until(lambda: len(self._times) >= enough and _now() >= moment + self._load.seconds)
+        await self._until(lambda: len(self._done) >= enough and _now() >= moment + self._load.seconds)
         busy = (time.process_time() - used) / (_now() - moment)
         self._sending = False
-        window = self._times[before:]
+        window = self._done[before:]
         await self._drain()
-        return self._outcome(window, window, window[-1][1] - self._times[before - 1][1], busy)
+        begin = self._done[before - 1].done
+        return self._outcome(begin, window, window, window[-1].done - begin, busy)
 
     async def _open(self) -> Outcome:
         begin, used = _now(), time.process_time()
@@ -144,40 +158,46 @@ class Generator:
                 self._waiting.append(at)
         await asyncio.sleep(max(0.0, end - _now()))
         busy = (time.process_time() - used) / (_now() - begin)
-        given_up = [(due, _now(), False) for due in self._waiting]
+        given_up = [Done(due, _now(), NOT_SENT, 0) for due in self._waiting]
         if given_up:
             self._first_error = self._first_error or f"{len(given_up)} requests were due and could not be sent"
         self._waiting.clear()
         await self._drain()
-        asked = [t for t in self._times + given_up if start <= t[0] < end]
-        return self._outcome(asked, [t for t in self._times if start <= t[1] < end], self._load.seconds, busy)
+        asked = [d for d in self._done + given_up if start <= d.asked < end]
+        return self._outcome(start, asked, [d for d in self._done if start <= d.done < end], self._load.seconds, busy)
 
-    def _outcome(
-        self,
-        requests: list[tuple[float, float, bool]],
-        answers: list[tuple[float, float, bool]],
-        seconds: float,
-        busy: float,
-    ) -> Outcome:
+    def _outcome(self, begin: float, requests: list[Done], answers: list[Done], seconds: float, busy: float) -> Outcome:
+        well = [d for d in self._done if not d.failure]
         return Outcome(
             seconds=seconds,
-            ms=[(done - asked) * 1e3 for asked, done, _ in requests],
-            answered=sum(well for _, _, well in answers),
-            errors=sum(not well for _, _, well in requests),
-            served=len(self._times),
+            ms=[(d.done - d.asked) * 1e3 for d in requests],
+            answered=sum(not d.failure for d in answers),
+            errors=sum(bool(d.failure) for d in requests),
             first_error=self._first_error,
+            served=len(self._done),
             busy=busy,
+            due_s=[d.asked - begin for d in requests],
+            failures=[d.failure for d in requests],
+            candidates=[d.candidates for d in requests],
+            served_well=len(well),
+            served_candidates=sum(d.candidates for d in well),
         )
 
     def _send(self, connection: Connection, asked: float) -> None:
-        self._asked[connection] = asked
         self._next = (self._next + 1) % len(self._requests)
-        connection.send(self._requests[self._next])
+        request = self._requests[self._next]
+        self._asked[connection] = asked, request.candidates
+        if self._load.deadline_ms and request.deadline_at:
+            left_us = (asked - _now()) * 1e6 + self._load.deadline_ms * 1e3
+            connection.send(request.due_until(time.time_ns() // 1000 + round(left_us)))
+        else:
+            connection.send(request.content)
 
     def _answered(self, connection: Connection, status: int, body: bytes) -> None:
-        self._times.append((self._asked.pop(connection), _now(), status == 200))
-        if status != 200 and not self._first_error:
-            self._first_error = f"HTTP {status}: {body[:200].decode(errors='replace')}"
+        asked, candidates = self._asked.pop(connection)
+        failure = "" if status == 200 else f"HTTP {status}: {body[:200].decode(errors='replace')}"
+        self._done.append(Done(asked, _now(), failure, candidates))
+        self._first_error = self._first_error or failure
         if self._sending:
             self._send(connection, _now())
         elif self._waiting:
@@ -198,8 +218,8 @@ class Generator:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, required=True, help="on 127.0.0.1")
-    parser.add_argument("--requests", type=Path, required=True, help="as serving_load.write_requests writes them")
-    parser.add_argument("--load", type=json.loads, required=True, help="JSON: the fields of serving_load.Load")
+    parser.add_argument("--requests", type=Path, required=True, help="as requests.write_requests writes them")
+    parser.add_argument("--load", type=json.loads, required=True, help="JSON: the fields of load.Load")
     args = parser.parse_args()
     # epoll waits whole milliseconds, select microseconds: a request goes out when it is due.
     loop = asyncio.SelectorEventLoop(selectors.SelectSelector())

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triton_ads.bench.serving_generator import Generator
-from triton_ads.bench.serving_load import (
+from triton_ads.loadtest.generator import Generator
+from triton_ads.loadtest.load import (
     CONNECTIONS,
     ROUNDS,
     Load,
@@ -23,9 +23,8 @@ from triton_ads.bench.serving_load import (
     apply_load,
     percentile,
     poisson_arrivals,
-    read_requests,
-    write_requests,
 )
+from triton_ads.loadtest.requests import Prepared, write_requests
 
 
 def test_percentiles_are_those_of_the_nearest_rank():
@@ -65,13 +64,6 @@ def test_arrivals_increase_within_their_window(rate, seconds, seed):
     times = poisson_arrivals(rate, seconds, np.random.default_rng(seed))
     assert np.all(np.diff(times) > 0)
     assert np.all((times >= 0) & (times < seconds))
-
-
-@given(st.lists(st.binary(max_size=50), max_size=5))
-def test_requests_are_read_as_they_were_written(tmp_path_factory, requests):
-    path = tmp_path_factory.mktemp("requests") / "file"
-    write_requests(requests, path)
-    assert read_requests(path) == requests
 
 
 def test_an_outcome_travels_as_json():
@@ -131,7 +123,7 @@ def post(body: bytes) -> bytes:
 
 
 def generate(load: Load, port: int, requests=(b"a",)) -> Outcome:
-    return asyncio.run(Generator(load, [post(body) for body in requests]).run(port))
+    return asyncio.run(Generator(load, [Prepared(post(body)) for body in requests]).run(port))
 
 
 def test_a_closed_loop_has_one_request_a_client_under_way():
@@ -260,7 +252,7 @@ def test_a_server_that_closes_a_connection_ends_the_load(kind, tmp_path):
     async def answer(writer, body):
         writer.close()
 
-    write_requests([post(b"a")], tmp_path / "requests")
+    write_requests([Prepared(post(b"a"))], tmp_path / "requests")
     with server(answer) as port, pytest.raises(LoadError, match="the server closed a connection"):
         apply_load(Load(kind, 20, 0.1), Running(port, session=NONE), tmp_path / "requests")
 
@@ -269,7 +261,7 @@ def test_the_generator_runs_in_a_process_of_its_own(tmp_path):
     async def answer(writer, body):
         respond(writer, 200, b"")
 
-    write_requests([post(b"a")], tmp_path / "requests")
+    write_requests([Prepared(post(b"a"))], tmp_path / "requests")
     with server(answer) as port:
         outcome = apply_load(Load("closed", 2, 0.1), Running(port, session=NONE), tmp_path / "requests")
     assert outcome.answered > 0
