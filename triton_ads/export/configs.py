@@ -141,14 +141,18 @@ def _fixed(name: str, dtype: str, length: int) -> Tensor:
     return Tensor(name, dtype, (length or -1,))
 
 
-def render_configs(recipe: Recipe) -> dict[str, str]:
-    """The text of every config.pbtxt, by the model's name with the recipe's prefix. Equal recipes give equal text."""
+def render_configs(recipe: Recipe, version: int = 1) -> dict[str, str]:
+    """The text of every config.pbtxt, by the model's name with the recipe's prefix. Equal recipes give equal text.
+
+    Two versions of a model may be loaded at once, while a release is published (docs/drills.md): an ensemble names the
+    `version` of the models that it chains, so that it never mixes two.
+    """
     wires = wire(recipe)
     chained = chains(recipe)
     models = dict.fromkeys(name for chain in chained.values() for name in chain)
     rendered = [
         *(_model(name, wires[name], recipe) for name in models),
-        *(_ensemble(name, chain, wires, recipe) for name, chain in chained.items()),
+        *(_ensemble(name, chain, wires, recipe, version) for name, chain in chained.items()),
     ]
     configs = {config.name: config for config in rendered}
     head = f"# Rendered from the recipe `{recipe.name}` by triton_ads/export/configs.py. Change the recipe, not this.\n"
@@ -160,15 +164,21 @@ def _model(name: str, tensors: Wire, recipe: Recipe) -> pb.ModelConfig:
     return pb.ModelConfig(
         name=prefixed(name, serving.prefix),
         backend="python",
+        version_policy=pb.ModelVersionPolicy(all=pb.ModelVersionPolicy.All()),
         max_batch_size=serving.max_batch_requests,
         input=[_input(t, ragged=True) for t in tensors.inputs],
         output=_outputs(tensors.outputs),
         instance_group=[pb.ModelInstanceGroup(kind=pb.ModelInstanceGroup.KIND_CPU, count=serving.instances)],
-        dynamic_batching=pb.ModelDynamicBatching(max_queue_delay_microseconds=serving.queue_delay_us),
+        dynamic_batching=pb.ModelDynamicBatching(
+            max_queue_delay_microseconds=serving.queue_delay_us,
+            default_queue_policy=pb.ModelQueuePolicy(max_queue_size=serving.max_queue),
+        ),
     )
 
 
-def _ensemble(ensemble: str, chain: Sequence[str], wires: dict[str, Wire], recipe: Recipe) -> pb.ModelConfig:
+def _ensemble(
+    ensemble: str, chain: Sequence[str], wires: dict[str, Wire], recipe: Recipe, version: int
+) -> pb.ModelConfig:
     given = {t.name for t in wires[ensemble].inputs}
     # Triton refuses an ensemble in which a tensor goes nowhere.
     wanted = {t.name for t in wires[ensemble].outputs} | {t.name for name in chain for t in wires[name].inputs}
@@ -180,7 +190,7 @@ def _ensemble(ensemble: str, chain: Sequence[str], wires: dict[str, Wire], recip
     steps = [
         pb.ModelEnsembling.Step(
             model_name=prefixed(name, recipe.serving.prefix),
-            model_version=-1,
+            model_version=version,
             input_map={t.name: source(t.name) for t in wires[name].inputs},
             output_map={t.name: t.name for t in wires[name].outputs if t.name in wanted},
         )

@@ -62,12 +62,12 @@ def render_model(name: str) -> str:
     )
 
 
-def render_repository(recipe: Recipe) -> dict[str, str]:
-    """Every text file of a repository of version 1, by its path inside."""
+def render_repository(recipe: Recipe, version: int = 1) -> dict[str, str]:
+    """Every text file of a repository whose models have this version, by its path inside."""
     prefix = recipe.serving.prefix
-    files = {f"{name}/config.pbtxt": text for name, text in render_configs(recipe).items()}
+    files = {f"{name}/config.pbtxt": text for name, text in render_configs(recipe, version).items()}
     for ensemble, models in chains(recipe).items():
-        files |= {f"{prefixed(name, prefix)}/1/model.py": render_model(name) for name in models}
+        files |= {f"{prefixed(name, prefix)}/{version}/model.py": render_model(name) for name in models}
         files[f"{prefixed(ensemble, prefix)}/1/.gitkeep"] = ""
     return files
 
@@ -110,6 +110,10 @@ def write_repository(release: Path, repository: Path) -> list[Replaced]:
     if recipe.target is None:  # the recipe with this prefix that was served before may have had one
         for model in _of_target(ensemble):
             shutil.rmtree(repository / model, ignore_errors=True)
+    for model in folders(recipe, repository):  # versions that were published since it was written
+        for version in model.glob("[0-9]*"):
+            if version.name != "1":
+                shutil.rmtree(version)
     files = render_repository(recipe)
     _write(files, repository)
     for name in (path.split("/", 1)[0] for path in files if path.endswith("/model.py")):

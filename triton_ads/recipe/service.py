@@ -51,6 +51,12 @@ class Serving(Part):
     buckets: tuple[Int, ...] = Field(default=(1, 2, 4, 8, 16, 32), min_length=1, description="tiles in a batch")
     max_candidates: Int = Field(default=2000, ge=1, le=100_000, description="candidates in a request")
     max_batch_requests: Int = Field(default=64, ge=1, le=1024, description="requests in a batch")
+    max_queue: Int = Field(
+        default=256,
+        ge=0,
+        le=100_000,
+        description="requests that may wait for a model; more are refused at once; 0: any number",
+    )
     queue_delay_us: Int = Field(default=0, ge=0, le=100_000, description="how long a batch may wait to fill")
     deadline_ms: Int = Field(default=100, ge=1, le=60_000, description="deadline of a request that sends none")
     instances: Int = Field(default=1, ge=1, le=64, description="processes of each model")
