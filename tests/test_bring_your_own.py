@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -79,6 +80,20 @@ def test_the_served_din_ranks_as_the_module_itself(folder: Path) -> None:
                     best = ranking.ids[:5].tolist()
     assert [int(line.split()[0]) for line in printed.splitlines()] == best
     assert re.search(r"Ad \d+, topic \d", table)
+
+
+def test_a_module_whose_rows_meet_is_refused_before_it_is_trained(folder: Path, tmp_path: Path) -> None:
+    for name in ("events.parquet", "ads.parquet", "din.yaml"):
+        shutil.copy(folder / name, tmp_path)
+    (tmp_path / "din.py").write_text(
+        FILES["din.py"].replace("weight * seen * events", "(weight - weight.mean(0)) * seen * events")
+    )
+    command = [sys.executable, "-m", "triton_ads.cli", *shlex.split(COMMANDS[1])[1:]]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert re.search(r"not row-wise: .*; rows first meet at .*din\.py:24: aten\.mean", done.stderr), done.stderr
+    assert "train standard" not in done.stdout
+    assert not (tmp_path / "var" / "work" / "din" / "train").exists()
 
 
 def eager(folder: Path, user: str, place: str) -> NDArray[np.float32]:

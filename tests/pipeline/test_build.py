@@ -83,7 +83,7 @@ def test_a_second_build_runs_nothing_and_takes_no_pytorch(built: Layout) -> None
 
 
 def test_a_stage_file_of_build_runs_its_stage_alone(built: Layout) -> None:
-    command = [sys.executable, ROOT / "build" / "10_release.py", "--recipe", TINY, "--var", built.var]
+    command = [sys.executable, ROOT / "build" / "11_release.py", "--recipe", TINY, "--var", built.var]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == "[1/1] release: skipped, nothing it depends on has changed\n"
 
@@ -103,6 +103,6 @@ def test_a_damaged_release_is_written_again(built: Layout, tmp_path: Path, capsy
 
 def test_stage_files_are_the_stages_in_their_order() -> None:
     files = sorted(path.name for path in (ROOT / "build").glob("*.py"))
-    stages = ("data", "train", "baselines", "calibrate", "export", "router", "identifiers", "generator", "pack")
-    stages += ("release", "repository")
+    stages = ("data", "check", "train", "baselines", "calibrate", "export", "router")
+    stages += ("identifiers", "generator", "pack", "release", "repository")
     assert files == [f"{number:02d}_{stage}.py" for number, stage in enumerate(stages, start=1)]

@@ -15,6 +15,8 @@ from triton_ads.pipeline.layout import Layout
 from triton_ads.pipeline.plan import plan
 from triton_ads.recipe import load_recipe
 
+#: Stages that run the model of the tier `standard`.
+OF_THE_TIER = ["check standard", "train standard", "calibrate standard", "export standard"]
 MODEL = "from torch import nn\n\n\nclass Mine(nn.Module):\n    pass\n"
 
 
@@ -52,7 +54,7 @@ def test_files_are_inputs_by_their_path(folder: Path) -> None:
     assert {"../days/1.parquet", "../items.parquet", "pyarrow", "triton_ads/data/parquet.py"} <= set(found["data"])
     assert "triton_ads/data/movielens.py" not in found["data"]
     of_model = [stage for stage, inputs in found.items() if "../models/mine.py" in inputs]
-    assert of_model == ["train standard", "calibrate standard", "export standard"]
+    assert of_model == OF_THE_TIER
 
 
 @pytest.mark.parametrize("change", ["content", "new", "gone"])
@@ -71,7 +73,7 @@ def test_a_change_of_the_data_concerns_the_data_stage(folder: Path, change: str)
 def test_a_change_of_the_model_concerns_its_tier(folder: Path) -> None:
     before = digests(folder)
     (folder / "models" / "mine.py").write_text(MODEL.replace("pass", "width = 3"))
-    assert concerned(before, digests(folder)) == ["train standard", "calibrate standard", "export standard"]
+    assert concerned(before, digests(folder)) == OF_THE_TIER
 
 
 def test_comments_of_the_model_concern_nothing(folder: Path) -> None:

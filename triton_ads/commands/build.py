@@ -9,8 +9,8 @@ source files, versions of packages. The line of a stage that runs says why.
   triton-ads build --from export                     redo export and everything after it
   triton-ads build --only train --force              redo training alone
 
-Stages: data, train (each tier), baselines, calibrate and export (each tier), router (where it is learned), release,
-repository.
+Stages: data, check (each model of your own), train (each tier), baselines, calibrate and export (each tier), router
+(where it is learned), identifiers, generator and pack (where ads are generated), release, repository.
 Then: triton-ads serve
 """
 

@@ -41,6 +41,9 @@ def plan(recipe: Recipe, layout: Layout) -> list[Stage]:
             files=functools.partial(data_files, recipe),
         )
     ]
+    for tier in (name for name, part in recipe.tiers.items() if part.own):
+        fields = [*model, f"tiers.{tier}", "serving.tile"]
+        stages.append(_stage(recipe, layout, "check", tier, fields=fields, packages=_EXPORT, needs=[data]))
     for tier in recipe.tiers:
         fields = [*model, "training", f"tiers.{tier}"]
         stages.append(_stage(recipe, layout, "train", tier, fields=fields, packages=_TRAINING, needs=[data]))

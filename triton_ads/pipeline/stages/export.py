@@ -34,7 +34,7 @@ def run(recipe: Recipe, layout: Layout, tier: str) -> Sequence[Path]:
     quality = json.loads((calibrated / "quality.json").read_text())
     ratios = json.loads((calibrated / "ratios.json").read_text())
     rows = samples(Examples.load(recipe, data / "examples"))
-    with _quiet():
+    with quiet():
         found = export_tier(recipe, tier, ranker, rows, quality, layout.graphs(tier))
     found = found.model_copy(update={"calibration": tuple(PredictedOverActual(**ratio) for ratio in ratios)})
     shutil.copy(maps, layout.graphs(tier) / maps.name)
@@ -60,7 +60,7 @@ def _without_history(examples: Examples, positions_n: NDArray[np.int64]) -> NDAr
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Hold back what PyTorch's exporter says about itself; its errors are raised all the same."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")]
     levels = [logger.level for logger in loggers]

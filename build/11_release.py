@@ -1,6 +1,6 @@
-"""Stage 10: tiers, vocabularies and store become one release, which is never changed.
+"""Stage 11: tiers, vocabularies and store become one release, which is never changed.
 
-    python build/10_release.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
+    python build/11_release.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
 
 Reads:  RECIPE/data, RECIPE/export, RECIPE/router, RECIPE/identifiers, RECIPE/pack in VAR's work folder
 Writes: VAR/releases/RECIPE-ID

@@ -1,6 +1,6 @@
-"""Stage 5: each tier is split in a part per user and a part per ad, exported to ONNX and checked.
+"""Stage 6: each tier is split in a part per user and a part per ad, exported to ONNX and checked.
 
-    python build/05_export.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
+    python build/06_export.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
 
 Reads:  RECIPE/data, RECIPE/train/TIER, RECIPE/calibrate/TIER in VAR's work folder
 Writes: RECIPE/export/TIER in VAR's work folder

@@ -1,6 +1,6 @@
-"""Stage 3: logistic regression and a factorization machine on the same split, to compare the tiers with.
+"""Stage 4: logistic regression and a factorization machine on the same split, to compare the tiers with.
 
-    python build/03_baselines.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
+    python build/04_baselines.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
 
 Reads:  RECIPE/data in VAR's work folder
 Writes: RECIPE/baselines in VAR's work folder

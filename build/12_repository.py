@@ -1,6 +1,6 @@
-"""Stage 11: a Triton model repository that serves the release.
+"""Stage 12: a Triton model repository that serves the release.
 
-    python build/11_repository.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
+    python build/12_repository.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
 
 Reads:  the release
 Writes: VAR/repository

@@ -1,6 +1,6 @@
-"""Stage 4: maps that make each tier's probabilities honest are fitted and judged.
+"""Stage 5: maps that make each tier's probabilities honest are fitted and judged.
 
-    python build/04_calibrate.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
+    python build/05_calibrate.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
 
 Reads:  RECIPE/data, RECIPE/train/TIER in VAR's work folder
 Writes: RECIPE/calibrate/TIER in VAR's work folder

@@ -1,6 +1,6 @@
-"""Stage 8: where a recipe generates ads, a small llama learns to continue journeys and queries with identifiers.
+"""Stage 9: where a recipe generates ads, a small llama learns to continue journeys and queries with identifiers.
 
-    python build/08_generator.py --recipe build/recipes/targeting.yaml [--var var] [--force]
+    python build/09_generator.py --recipe build/recipes/targeting.yaml [--var var] [--force]
 
 Reads:  the recipe's data, RECIPE/identifiers in VAR's work folder
 Writes: RECIPE/generator in VAR's work folder

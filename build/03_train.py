@@ -1,6 +1,6 @@
-"""Stage 2: each tier is trained and measured.
+"""Stage 3: each tier is trained and measured.
 
-    python build/02_train.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
+    python build/03_train.py [--recipe build/recipes/movielens.yaml] [--var var] [--force]
 
 Reads:  RECIPE/data in VAR's work folder
 Writes: RECIPE/train/TIER in VAR's work folder
