@@ -16,7 +16,7 @@ from triton_ads.targeting.journeys import Journeys
 from triton_ads.targeting.recall import ItemNeighbours, Popularity, Question, recall_and_ndcg
 from triton_ads.trie import Tree
 
-_AT = (10, 20)
+AT = (10, 20)
 MODES = ("beam", "exact", "global")
 Measures = dict[str, float]
 
@@ -55,27 +55,30 @@ def measure(
         for question, prompt in zip(questions, prompts, strict=True):
             seen = log.item_ids[sorted(question.seen)]
             began = time.perf_counter()
-            (request,), _ = searching.run([Asked(prompt, seen, max(_AT))])
+            (request,), _ = searching.run([Asked(prompt, seen, max(AT))])
             milliseconds.append((time.perf_counter() - began) * 1000)
             assert request.found is not None  # nothing stops it
             answers.append([position[ad] for ad in tree.ad_of(request.found.node_B).tolist()])
-        found[mode] = _measures(answers, questions) | {"milliseconds": float(np.median(milliseconds))}
-    event = np.flatnonzero(journeys.member_n[: journeys.split.train_end])
-    ads = len(log.item_ids)
-    popular = Popularity(log.item[event], ads)
-    neighbours = ItemNeighbours(log.user[event], log.item[event], len(log.user_ids), ads)
-    baselines: dict[str, Callable[[Question, int], list[int]]] = {
-        "popularity": popular.answer,
-        "item-kNN": neighbours.answer,
-    }
-    for name, answer in baselines.items():
-        found[name] = _measures([answer(question, max(_AT)) for question in questions], questions)
+        found[mode] = measures_of(answers, questions) | {"milliseconds": float(np.median(milliseconds))}
+    for name, answer in baselines(log, journeys).items():
+        found[name] = measures_of([answer(question, max(AT)) for question in questions], questions)
     return found
 
 
-def _measures(answers: Sequence[Sequence[int]], questions: Sequence[Question]) -> Measures:
+def baselines(log: Log, journeys: Journeys) -> dict[str, Callable[[Question, int], list[int]]]:
+    """Baselines by name, fitted to the training part: question, number of ads -> positions of ads, best first."""
+    event = np.flatnonzero(journeys.member_n[: journeys.split.train_end])
+    ads = len(log.item_ids)
+    return {
+        "popularity": Popularity(log.item[event], ads).answer,
+        "item-kNN": ItemNeighbours(log.user[event], log.item[event], len(log.user_ids), ads).answer,
+    }
+
+
+def measures_of(answers: Sequence[Sequence[int]], questions: Sequence[Question]) -> Measures:
+    """`recall@10`, `ndcg@10`, `recall@20`, `ndcg@20`."""
     measures: Measures = {}
-    for at in _AT:
+    for at in AT:
         recall, ndcg = recall_and_ndcg(answers, questions, at)
         measures |= {f"recall@{at}": recall, f"ndcg@{at}": ndcg}
     return measures

@@ -1,4 +1,4 @@
-"""Titles as identifiers: what a published language model can write without any training.
+r"""Titles as identifiers: what a published language model can write without any training.
 
 A title is its own tokens and an end of line, so that a list of titles, one a line, is a journey as text:
 
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from tokenizers import Tokenizer
 
 from triton_ads.targeting.identifiers import title_identifiers
-from triton_ads.trie import Tree, TreeError, build_tree
+from triton_ads.trie import Tree, build_tree
 
 END_OF_LINE = "\n"
 
