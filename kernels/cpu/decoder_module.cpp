@@ -13,6 +13,7 @@
 
 #include "bound.h"
 #include "decoder.h"
+#include "forward.h"
 #include "require.h"
 
 namespace triton_ads {
@@ -92,29 +93,12 @@ class BoundSequence {
  public:
   BoundSequence(const BoundDecoder& bound, int64_t prompt_capacity, int64_t node_capacity, const std::string& cache,
                 int activation_bits, int threads, const std::string& path)
-      : vocabulary_(bound.decoder().shape().vocabulary),
-        sequence_(bound.decoder(), {capacity("prompt_capacity", prompt_capacity),
+      : sequence_(bound.decoder(), {capacity("prompt_capacity", prompt_capacity),
                                     capacity("node_capacity", node_capacity), cache_of(cache),
                                     options_of(activation_bits, threads, path)}) {}
 
   Sequence& sequence() { return sequence_; }
   const Sequence& sequence() const { return sequence_; }
-
-  void extend(const ReadOnly<int64_t>& tokens, const ReadOnly<int64_t>& rows,
-              const std::optional<ReadOnly<int64_t>>& starts, const std::optional<ReadOnly<int64_t>>& candidates,
-              bool normalised, const Floats& out) {
-    const Scores scores = scores_of(rows, starts, candidates, normalised, out);
-    const nb::gil_scoped_release release;
-    sequence_.extend({tokens.data(), tokens.size()}, scores);
-  }
-
-  void grow(const ReadOnly<int64_t>& tokens, const ReadOnly<int64_t>& parents, const ReadOnly<int64_t>& rows,
-            const std::optional<ReadOnly<int64_t>>& starts, const std::optional<ReadOnly<int64_t>>& candidates,
-            bool normalised, const Floats& out) {
-    const Scores scores = scores_of(rows, starts, candidates, normalised, out);
-    const nb::gil_scoped_release release;
-    sequence_.grow({tokens.data(), tokens.size()}, {parents.data(), parents.size()}, scores);
-  }
 
  private:
   static int capacity(const std::string& name, int64_t value) {
@@ -122,25 +106,48 @@ class BoundSequence {
     return int(value);
   }
 
-  Scores scores_of(const ReadOnly<int64_t>& rows, const std::optional<ReadOnly<int64_t>>& starts,
-                   const std::optional<ReadOnly<int64_t>>& candidates, bool normalised, const Floats& out) const {
-    require(starts.has_value() == candidates.has_value(), "candidates and their starts go together");
-    Scores scores{{rows.data(), rows.size()}, candidates.has_value(), {}, {}, normalised, out.data()};
-    size_t needed = rows.size() * size_t(vocabulary_);
-    if (candidates) {
-      scores.candidate_start = {starts->data(), starts->size()};
-      scores.candidate = {candidates->data(), candidates->size()};
-      needed = candidates->size();
-      require(starts->size() > 0, "there are 0 candidate starts; one more than rows is needed");
-    }
-    require(out.size() == needed,
-            "out has " + std::to_string(out.size()) + " values; this call needs " + std::to_string(needed));
-    return scores;
-  }
-
-  int vocabulary_;
   Sequence sequence_;
 };
+
+Scores scores_of(const ReadOnly<int64_t>& rows, const std::optional<ReadOnly<int64_t>>& starts,
+                 const std::optional<ReadOnly<int64_t>>& candidates, bool normalised, int vocabulary, const Floats& out) {
+  require(starts.has_value() == candidates.has_value(), "candidates and their starts go together");
+  Scores scores{{rows.data(), rows.size()}, candidates.has_value(), {}, {}, normalised, out.data()};
+  size_t needed = rows.size() * size_t(vocabulary);
+  if (candidates) {
+    scores.candidate_start = {starts->data(), starts->size()};
+    scores.candidate = {candidates->data(), candidates->size()};
+    needed = candidates->size();
+    require(starts->size() > 0, "there are 0 candidate starts; one more than rows is needed");
+  }
+  require(out.size() == needed,
+          "out has " + std::to_string(out.size()) + " values; this call needs " + std::to_string(needed));
+  return scores;
+}
+
+// Each part is (sequence, tokens, parents): None instead of parents for more prompt.
+void run_forward(const nb::list& bound, const ReadOnly<int64_t>& rows,
+                 const std::optional<ReadOnly<int64_t>>& starts, const std::optional<ReadOnly<int64_t>>& candidates,
+                 bool normalised, const Floats& out) {
+  std::vector<Part> parts;
+  std::vector<ReadOnly<int64_t>> kept;  // alive while the lock is released
+  for (const nb::handle handle : bound) {
+    const nb::tuple of = nb::cast<nb::tuple>(handle);
+    require(of.size() == 3, "a part has " + std::to_string(of.size()) + " values; 3 are needed");
+    const ReadOnly<int64_t>& tokens = kept.emplace_back(nb::cast<ReadOnly<int64_t>>(of[1], false));
+    Part part{&nb::cast<BoundSequence&>(of[0]).sequence(), !of[2].is_none(), {tokens.data(), tokens.size()}, {}};
+    if (part.nodes) {
+      const ReadOnly<int64_t>& parents = kept.emplace_back(nb::cast<ReadOnly<int64_t>>(of[2], false));
+      part.parents = {parents.data(), parents.size()};
+    }
+    parts.push_back(part);
+  }
+  require(!parts.empty(), "a call has 0 parts; at least 1 is needed");
+  const int vocabulary = parts.front().sequence->decoder().shape().vocabulary;
+  const Scores scores = scores_of(rows, starts, candidates, normalised, vocabulary, out);
+  const nb::gil_scoped_release release;
+  forward(parts, scores);
+}
 
 }  // namespace
 
@@ -156,17 +163,14 @@ void bind_decoder(nb::module_& module) {
       .def(nb::init<const BoundDecoder&, int64_t, int64_t, const std::string&, int, int, const std::string&>(),
            nb::keep_alive<1, 2>(), nb::arg("decoder"), nb::kw_only(), nb::arg("prompt_capacity"),
            nb::arg("node_capacity"), nb::arg("cache"), nb::arg("activation_bits"), nb::arg("threads"), nb::arg("path"))
-      .def("extend", &BoundSequence::extend, nb::arg("tokens").noconvert(), nb::arg("rows").noconvert(),
-           nb::arg("starts").noconvert().none(), nb::arg("candidates").noconvert().none(), nb::arg("normalised"),
-           nb::arg("out").noconvert())
-      .def("grow", &BoundSequence::grow, nb::arg("tokens").noconvert(), nb::arg("parents").noconvert(),
-           nb::arg("rows").noconvert(), nb::arg("starts").noconvert().none(), nb::arg("candidates").noconvert().none(),
-           nb::arg("normalised"), nb::arg("out").noconvert())
       .def("clear_nodes", [](BoundSequence& bound) { bound.sequence().clear_nodes(); })
       .def("cut", [](BoundSequence& bound, int64_t length) { bound.sequence().cut(length); }, nb::arg("length"))
       .def_prop_ro("length", [](const BoundSequence& bound) { return bound.sequence().length(); })
       .def_prop_ro("nodes", [](const BoundSequence& bound) { return bound.sequence().nodes(); })
-      .def_prop_ro("cache_bytes", [](const BoundSequence& bound) { return bound.sequence().cache_bytes(); });
+      .def_prop_ro("cache_bytes", [](const BoundSequence& bound) { return bound.sequence().cache().bytes(); });
+  module.def("forward", &run_forward, nb::arg("parts"), nb::arg("rows").noconvert(),
+             nb::arg("starts").noconvert().none(), nb::arg("candidates").noconvert().none(), nb::arg("normalised"),
+             nb::arg("out").noconvert());
 }
 
 }  // namespace triton_ads

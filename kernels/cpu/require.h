@@ -6,8 +6,11 @@
 
 namespace triton_ads {
 
+[[noreturn]] inline void refuse(const std::string& message) { throw std::invalid_argument(message); }
+
+// Its message is made whether it holds or not: loops over tokens test first and `refuse`.
 inline void require(bool holds, const std::string& message) {
-  if (!holds) throw std::invalid_argument(message);
+  if (!holds) refuse(message);
 }
 
 }  // namespace triton_ads

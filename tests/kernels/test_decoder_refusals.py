@@ -130,7 +130,7 @@ def test_one_thread_at_a_time() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert set(refused) <= {"another thread uses this sequence; each thread needs its own"}
+    assert set(refused) <= {"another thread uses this sequence, or another part of this call; each needs its own"}
     assert sequence.length == 40 * (60 - len(refused))
 
 
@@ -192,14 +192,19 @@ def test_damaged_numbers_reach_the_logits_and_nothing_else() -> None:
 def test_any_call_is_answered_or_refused(
     tokens: list[int], parents: list[int], rows: list[int], starts: list[int] | None, candidates: list[int], out: int
 ) -> None:
-    sequence = begun()
-    native = sequence._native
-    arrays = [np.array(one, np.int64) for one in (tokens, parents, rows)]
+    sequence, other = begun(), begun()
+    tokens_T, parents_T, rows_R = (np.array(one, np.int64) for one in (tokens, parents, rows))
+    given: list[tuple[_native.Sequence, np.ndarray, np.ndarray | None]]
+    given = [(other.native, np.array([1]), np.array([0])), (sequence.native, tokens_T, parents_T)]
     given_starts = None if starts is None else np.array(starts, np.int64)
     given_candidates = None if starts is None else np.array(candidates, np.int64)
-    try:
-        native.grow(*arrays, given_starts, given_candidates, True, np.zeros(out, np.float32))
-    except ValueError:
-        assert native.nodes == 2
-    else:
-        assert native.nodes == 2 + len(tokens)
+    for parts in (given, given[1:]):
+        before = other.nodes
+        try:
+            _native.forward(parts, rows_R, given_starts, given_candidates, True, np.zeros(out, np.float32))
+        except ValueError:
+            assert (sequence.nodes, other.nodes) == (2, before)
+        else:
+            assert sequence.nodes == 2 + len(tokens)
+            sequence.clear_nodes()
+            sequence.grow([4, 5], [-1, 0])

@@ -81,24 +81,14 @@ class Sequence:
         threads: int,
         path: str,
     ) -> None: ...
-    def extend(
-        self,
-        tokens: NDArray[np.int64],
-        rows: NDArray[np.int64],
-        starts: NDArray[np.int64] | None,
-        candidates: NDArray[np.int64] | None,
-        normalised: bool,
-        out: NDArray[np.float32],
-    ) -> None: ...
-    def grow(
-        self,
-        tokens: NDArray[np.int64],
-        parents: NDArray[np.int64],
-        rows: NDArray[np.int64],
-        starts: NDArray[np.int64] | None,
-        candidates: NDArray[np.int64] | None,
-        normalised: bool,
-        out: NDArray[np.float32],
-    ) -> None: ...
     def clear_nodes(self) -> None: ...
     def cut(self, length: int) -> None: ...
+
+def forward(
+    parts: list[tuple[Sequence, NDArray[np.int64], NDArray[np.int64] | None]],
+    rows: NDArray[np.int64],
+    starts: NDArray[np.int64] | None,
+    candidates: NDArray[np.int64] | None,
+    normalised: bool,
+    out: NDArray[np.float32],
+) -> None: ...

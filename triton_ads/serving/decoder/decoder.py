@@ -53,7 +53,7 @@ class Decoder:
         threads: int | None = None,
         path: str = "",
     ) -> Sequence:
-        """An empty sequence with room for so many prompt tokens and tree nodes, allocated here and never again.
+        """An empty sequence with room for so many prompt tokens and tree nodes; they are given here and never moved.
 
         Memory is taken when it is first used. `cache` is how keys and values are stored. `activation_bits`, `threads`
         and `path` as for PackedProduct. Raises DecoderError for capacities and options that cannot be.

@@ -56,15 +56,13 @@ class _Metered:
         return self.decoder.session(prompt)
 
     def forward(self, steps: Sequence[tuple[Any, Step]]) -> list[Floats]:
-        return [self._one(session, step) for session, step in steps]
-
-    def _one(self, session: PackedSession, step: Step) -> Floats:
         began = time.perf_counter()
-        (answer,) = self.decoder.forward([(session, step)])
-        if step.tokens:
+        answers = self.decoder.forward(steps)
+        tokens = sum(step.tokens for _, step in steps)
+        if tokens:  # not the prompts', which all run in the first
             self.spent.seconds += time.perf_counter() - began
-            self.spent.predicted_seconds += self.cost(step.tokens) / 1000
-        return answer
+            self.spent.predicted_seconds += self.cost(tokens) / 1000
+        return answers
 
 
 class AdSearch:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from triton_ads.kernels.product import ActivationBits
-from triton_ads.serving.decoder import Candidates, Decoder
+from triton_ads.serving.decoder import Candidates, Decoder, Part, forward
 from triton_ads.serving.decoder import Sequence as TokenTree
 from triton_ads.serving.decoder.decoder import CacheType
 from triton_ads.serving.target.step import PROMPT, Floats, Ints, Step
@@ -66,21 +66,31 @@ class PackedTreeDecoder:
         self._idle.append(session.memory)
 
     def forward(self, steps: Sequence[tuple[PackedSession, Step]]) -> list[Floats]:
-        """One call of the decoder each: the weights of a step stay in the cache for all of its tokens."""
-        return [self._one(session, step) for session, step in steps]
-
-    def _one(self, session: PackedSession, step: Step) -> Floats:
-        memory, prompt = session.memory, session.prompt
-        if prompt is not None:
-            assert (step.row_E == PROMPT).all()  # a first step asks the prompt
-            asked = Candidates(np.array([0, len(step.asked_E)]), step.asked_E)
-            logp_E = memory.extend(prompt, rows="last", candidates=asked, log_probabilities=True)
+        """One call of the decoder for all steps: weights are read once, and each gets what it would get alone."""
+        parts, rows, starts = [], [], [np.zeros(1, np.int64)]
+        tokens = asked = 0
+        for session, step in steps:
+            part, row_R, start_R = _part(session, step)
+            parts.append(part)
+            rows.append(tokens + row_R)
+            starts.append(asked + start_R)
+            tokens += np.size(part.tokens)
+            asked += len(step.asked_E)
+        candidates = Candidates(np.concatenate(starts), np.concatenate([step.asked_E for _, step in steps]))
+        logp = forward(parts, np.concatenate(rows), candidates, log_probabilities=True).astype(np.float64)
+        for session, _ in steps:
             session.prompt = None
-            return logp_E.astype(np.float64)
-        rows_R, start_R = _by_row(step.row_E)
-        asked = Candidates(start_R, step.asked_E)
-        logp_E = memory.grow(step.token_T, step.parent_T, rows=rows_R, candidates=asked, log_probabilities=True)
-        return logp_E.astype(np.float64)
+        return np.split(logp, np.cumsum([len(step.asked_E) for _, step in steps])[:-1])
+
+
+def _part(session: PackedSession, step: Step) -> tuple[Part, Ints, Ints]:
+    """What a step brings in, which of its tokens are asked, and where the questions of each end."""
+    if session.prompt is None:
+        row_R, start_R = _by_row(step.row_E)
+        return Part(session.memory, step.token_T, step.parent_T), row_R, start_R[1:]
+    assert (step.row_E == PROMPT).all()  # a first step asks the prompt
+    last = np.array([len(session.prompt) - 1])
+    return Part(session.memory, session.prompt), last, np.array([len(step.asked_E)])
 
 
 def _by_row(row_E: Ints) -> tuple[Ints, Ints]:
