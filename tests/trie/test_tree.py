@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triton_ads.trie import Blocked, Tree, TreeError, build_tree, load_tree, save_tree
+from triton_ads.trie import Tree, TreeError, build_tree, load_tree, save_tree
 
 #: The drawing of triton_ads/trie/tree.py, ads 10, 20, 30, in no order.
 DRAWN = {10: [7, 2], 30: [9, 5], 20: [9, 2]}
@@ -197,29 +197,3 @@ def test_a_missing_or_foreign_tree(tmp_path: Path) -> None:
     (tmp_path / "token.npy").write_bytes(b"no array")
     with pytest.raises(TreeError, match="token"):
         load_tree(tmp_path)
-
-
-@given(st.one_of(identifiers, fixed), st.randoms(use_true_random=False))
-def test_blocked_ads_and_what_leads_to_them_alone(ids: list[tuple[int, ...]], random: Any) -> None:
-    tree = build_tree(ids, range(len(ids)))
-    blocked, now = Blocked(tree), set()
-    for _ in range(4):
-        chosen = {ad for ad in range(len(ids)) if random.random() < 0.5}
-        if random.random() < 0.6:
-            assert blocked.block(chosen) == []
-            now |= chosen
-        else:
-            assert blocked.unblock(chosen) == []
-            now -= chosen
-        assert blocked.ads == now
-        alive = blocked.alive(tree.children(np.arange(tree.nodes)))
-        lead_to_an_ad = {tuple(i[:end]) for ad, i in enumerate(ids) if ad not in now for end in range(1, len(i) + 1)}
-        assert {tuple(tree.path(int(node))) for node in alive.node_E} == lead_to_an_ad
-
-
-def test_an_ad_that_the_tree_has_not() -> None:
-    blocked = Blocked(drawn())
-    assert blocked.block([20, 99]) == [99]
-    assert blocked.alive(drawn().children(np.array([2]))).node_E.tolist() == [5]
-    assert blocked.unblock([20]) == []
-    assert blocked.alive(drawn().children(np.array([2]))).node_E.tolist() == [4, 5]

@@ -14,6 +14,7 @@ import numpy as np
 
 from triton_ads.serving.release import Release
 from triton_ads.serving.target.step import Ints
+from triton_ads.trie import Blocked, Tree
 
 logger = logging.getLogger(__name__)
 
@@ -47,27 +48,27 @@ def read_blocked(path: Path) -> Ints:
 
 
 class BlockedAds:
-    """What the file says now. A file that cannot be read changes nothing, and is logged.
+    """What the file says now, as a mask over the tree. A file that cannot be read changes nothing, and is logged.
 
     Raises:
         ValueError: the file cannot be read when the server starts.
     """
 
-    def __init__(self, release: Release) -> None:
+    def __init__(self, release: Release, tree: Tree) -> None:
         self._path = blocked_file(release.folder, release.recipe.name)
         self._seen = self._state()
-        self._ads = read_blocked(self._path)
+        self._blocked = Blocked(tree, read_blocked(self._path).tolist())
 
-    def ads(self) -> Ints:
-        """The blocked ads, increasing; the file is read again where it has changed."""
+    def now(self) -> Blocked:
+        """The mask; where the file has changed it is read again, and what has changed in it is marked."""
         state = self._state()
         if state != self._seen:
             self._seen = state
             try:
-                self._ads = read_blocked(self._path)
+                self._blocked.replace(read_blocked(self._path).tolist())
             except (ValueError, OSError):
                 logger.exception("blocked ads stay as they were")
-        return self._ads
+        return self._blocked
 
     def _state(self) -> tuple[int, int, int] | None:
         try:

@@ -50,7 +50,7 @@ class GeneratorService:
         tree, form = open_tree(release), open_prompts(release)
         self._prompts = PromptEncoder(tree, form, open_users(release), counters)
         self._search = open_search(release, tree, form)
-        self._blocked = BlockedAds(release)
+        self._blocked = BlockedAds(release, tree)
 
     def parse(self, tensors: Tensors) -> GeneratorRequest:
         top, deadline_us = int(tensors["top"][0, 0]), int(tensors["deadline_us"][0, 0])
@@ -62,19 +62,15 @@ class GeneratorService:
         plan = Plan(top or self._target.beam, deadline_us, self._release.number)
         return GeneratorRequest(self._prompts.encode(tensors), plan)
 
-    def group(self, request: GeneratorRequest) -> int:
-        return 0
+    def groups(self, requests: Sequence[GeneratorRequest]) -> list[int]:
+        return [0] * len(requests)
 
     def answer(self, requests: Sequence[GeneratorRequest]) -> list[Outputs | RequestError]:
         def check(number: int) -> None:
             check_deadline(requests[number].deadline_us, self._now())
 
-        blocked = self._blocked.ads()
-        asked = [
-            Asked(one.prompt.tokens_P, np.concatenate([one.prompt.withheld_N, blocked]), one.plan.top)
-            for one in requests
-        ]
-        searched, spent = self._search.run(asked, check)
+        asked = [Asked(one.prompt.tokens_P, one.prompt.withheld_N, one.plan.top) for one in requests]
+        searched, spent = self._search.run(asked, check, self._blocked.now())
         self._counters.add(count.SEARCH_SECONDS, amount=spent.seconds)
         self._counters.add(count.PREDICTED_SECONDS, amount=spent.predicted_seconds)
         answers: list[Outputs | RequestError] = []

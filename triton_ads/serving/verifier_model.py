@@ -19,6 +19,7 @@ from triton_ads.serving.target.step import Ints
 from triton_ads.serving.target_plan import Plan
 from triton_ads.serving.target_release import open_tree, target_of
 from triton_ads.serving.triton_model import TritonModel
+from triton_ads.trie import Blocked, Withheld
 
 # T nodes that were scored, N ads that are withheld, B ads of an answer
 
@@ -45,7 +46,7 @@ class VerifierService:
         self._release = release
         self._target, _ = target_of(release)
         self._tree = open_tree(release)
-        self._blocked = BlockedAds(release)
+        self._blocked = BlockedAds(release, self._tree)
         self._release_name = np.array([[release.manifest.release.encode()]], np.object_)
 
     def parse(self, tensors: Tensors) -> VerifierRequest:
@@ -59,16 +60,16 @@ class VerifierService:
             raise RequestError(Cause.OUT_OF_RANGE, str(error)) from None
         return VerifierRequest(layers, tensors["withheld"][0], plan)
 
-    def group(self, request: VerifierRequest) -> int:
-        return 0
+    def groups(self, requests: Sequence[VerifierRequest]) -> list[int]:
+        return [0] * len(requests)
 
     def answer(self, requests: Sequence[VerifierRequest]) -> list[Outputs | RequestError]:
-        blocked = self._blocked.ads()
+        blocked = self._blocked.now()
         return [self._select(request, blocked) for request in requests]
 
-    def _select(self, request: VerifierRequest, blocked: Ints) -> Outputs:
+    def _select(self, request: VerifierRequest, blocked: Blocked) -> Outputs:
         tree, top = self._tree, request.plan.top
-        layers = without(tree, within(tree, request.layers), np.concatenate([request.withheld_N, blocked]))
+        layers = without(within(tree, request.layers), Withheld(blocked, request.withheld_N))
         node_B, score_B = best_leaves(tree, layers, beam_of(self._target, top), selection(self._target))
         return {
             "target_ids": tree.ad_of(node_B[:top])[None],

@@ -5,14 +5,16 @@
     cluster.py    what ads are like -> identifiers
     build.py      identifiers -> tree
     file.py       a tree in a folder, memory-mapped
-    blocked.py    ads that must not be answered, at once
+    blocked.py    ads that nobody must be answered with, at once
+    withheld.py   ... and one request's own
 
 Building, files and masks need NumPy only: the server reads trees, and a build makes them.
 """
 
-from triton_ads.trie.blocked import Blocked
+from triton_ads.trie.blocked import Blocked, Living
 from triton_ads.trie.build import TreeError, build_tree
 from triton_ads.trie.file import load_tree, save_tree
 from triton_ads.trie.tree import Children, Tree
+from triton_ads.trie.withheld import Withheld
 
-__all__ = ["Blocked", "Children", "Tree", "TreeError", "build_tree", "load_tree", "save_tree"]
+__all__ = ["Blocked", "Children", "Living", "Tree", "TreeError", "Withheld", "build_tree", "load_tree", "save_tree"]

@@ -105,7 +105,7 @@ class Tree:
         """Internal nodes with a smaller number: all nodes less the leaves."""
         if self._one_depth:
             return np.minimum(node_B, self.level_start[-2])
-        return node_B - self.leaf.searchsorted(node_B)
+        return node_B - self.leaf.searchsorted(_same(node_B))
 
     @cached_property
     def _one_depth(self) -> bool:
@@ -122,7 +122,7 @@ class Tree:
         Raises:
             ValueError: a node that is no leaf.
         """
-        position_B = np.minimum(self.leaf.searchsorted(leaf_B), self.ads - 1)
+        position_B = np.minimum(self.leaf.searchsorted(_same(np.asarray(leaf_B))), self.ads - 1)
         wrong_B = self.leaf[position_B] != leaf_B
         if wrong_B.any():
             raise ValueError(f"node {int(np.asarray(leaf_B)[wrong_B][0])} is not a leaf of the tree")
@@ -146,7 +146,7 @@ class Tree:
     def parent(self, node_B: Ints) -> Ints:
         """Parents; -1 of the root."""
         # A leaf repeats the next node's first child: the last of equals has the child.
-        return self.first.searchsorted(node_B, side="right").astype(np.int64) - 1
+        return self.first.searchsorted(_same(node_B), side="right").astype(np.int64) - 1
 
     def path(self, node: int) -> list[int]:
         """Tokens from the root to a node."""
@@ -170,3 +170,8 @@ class Tree:
     def identifiers(self) -> list[list[int]]:
         """Identifier of every ad, in the order of `ad`."""
         return [self.path(int(leaf)) for leaf in self.leaf]
+
+
+def _same(node_B: Ints) -> NDArray[np.int32]:
+    """Nodes as the tree stores them: NumPy searches numbers of another kind in a copy of the whole array."""
+    return node_B.astype(np.int32)

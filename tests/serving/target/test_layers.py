@@ -10,7 +10,7 @@ from triton_ads.serving.target.packed import PackedTreeDecoder
 from triton_ads.serving.target.search import Found, search
 from triton_ads.serving.target.together import Request, run_together
 from triton_ads.serving.target.trigger import ForwardCost, Trigger
-from triton_ads.trie import Blocked, build_tree
+from triton_ads.trie import Blocked, Withheld, build_tree
 
 #       0 root -- 1 (token 1) -- 3 (token 5, ad 10)
 #                            \-- 4 (token 6, ad 11)
@@ -62,7 +62,7 @@ def test_what_the_tree_does_not_have_is_left_out() -> None:
 
 
 def test_ads_that_are_withheld_are_left_out() -> None:
-    node, _ = best_leaves(TREE, without(TREE, LAYERS, np.array([10, 77])), 3, "beam")
+    node, _ = best_leaves(TREE, without(LAYERS, Withheld(Blocked(TREE), np.array([10, 77]))), 3, "beam")
     assert TREE.ad_of(node).tolist() == [11, 12]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from triton_ads.features.prompt import PromptFormat
+from triton_ads.features.prompt import Prompts
 from triton_ads.recipe.target import Target
 from triton_ads.serving.decoder import Decoder
 from triton_ads.serving.target.best_first import best_first
@@ -20,7 +20,7 @@ from triton_ads.serving.target.search import Search, search
 from triton_ads.serving.target.step import Floats, Ints, Step
 from triton_ads.serving.target.together import Request, run_together
 from triton_ads.serving.target.trigger import ForwardCost, Trigger
-from triton_ads.trie import Blocked, Tree
+from triton_ads.trie import Blocked, Tree, Withheld
 
 
 class SearchError(ValueError):
@@ -32,7 +32,7 @@ class Asked:
     """One request."""
 
     prompt_P: Ints
-    withheld_N: Ints  # ads that must not be answered; others than the tree's change nothing
+    withheld_N: Ints  # ads that it must not be answered with; others than the tree's change nothing
     top: int
 
 
@@ -75,10 +75,11 @@ class AdSearch:
         SearchError: the limits have no room for a search in this tree, or the model has not its tokens.
     """
 
-    def __init__(self, tree: Tree, decoder: Decoder, form: PromptFormat, target: Target, threads: int = 1) -> None:
+    def __init__(self, tree: Tree, decoder: Decoder, form: Prompts, target: Target, threads: int = 1) -> None:
         widest = max(target.beam, target.max_top)
         stepping = check_search(tree, decoder, form, target, widest)
-        self.tree, self.target = tree, target
+        self.target = target
+        self._tree, self._nothing = tree, Blocked(tree)
         prompt_tokens = form.longest(tree.length) - tree.length  # without the answer
         packed = PackedTreeDecoder(decoder, prompt_tokens, target.max_nodes, threads=threads)
         self.cost = calibrate(packed, prompt_tokens, target.beam)
@@ -88,15 +89,20 @@ class AdSearch:
         )
 
     def run(
-        self, asked: Sequence[Asked], check: Callable[[int], None] = lambda number: None
+        self,
+        asked: Sequence[Asked],
+        check: Callable[[int], None] = lambda number: None,
+        blocked: Blocked | None = None,
     ) -> tuple[list[Request], Spent]:
         """Search for all of them together; each request has what was found, or why it was stopped.
 
         Args:
             check: as for `run_together`.
+            blocked: ads of the tree that nobody is answered with.
         """
         self._decoder.spent = Spent()
-        requests = [Request(self._decoder.session(one.prompt_P), self._search(one)) for one in asked]
+        blocked = blocked or self._nothing
+        requests = [Request(self._decoder.session(one.prompt_P), self._search(one, blocked)) for one in asked]
         try:
             run_together(self._decoder, requests, check)
         finally:
@@ -104,13 +110,12 @@ class AdSearch:
                 self._decoder.decoder.release(request.session)  # type: ignore[arg-type]
         return requests, self._decoder.spent
 
-    def _search(self, one: Asked) -> Search:
-        blocked = Blocked(self.tree)
-        blocked.block(one.withheld_N.tolist())
+    def _search(self, one: Asked, blocked: Blocked) -> Search:
+        living = Withheld(blocked, one.withheld_N)
         beam, mode = beam_of(self.target, one.top), self.target.mode
         if mode == "global":
-            return best_first(self.tree, blocked, beam)
-        return search(self.tree, blocked, self._trigger, beam, mode)
+            return best_first(self._tree, living, beam)
+        return search(self._tree, living, self._trigger, beam, mode)
 
 
 def beam_of(target: Target, top: int) -> int:
@@ -123,15 +128,15 @@ def selection(target: Target) -> Mode:
     return "beam" if target.mode == "beam" else "exact"
 
 
-def check_search(tree: Tree, decoder: Decoder, form: PromptFormat, target: Target, beam: int) -> int:
+def check_search(tree: Tree, decoder: Decoder, form: Prompts, target: Target, beam: int) -> int:
     """Refuse what cannot be searched; else the nodes that stepping to the end runs at most.
 
     Raises:
         SearchError: see AdSearch.
     """
-    needed = max(tree.vocabulary, form.vocabulary.first_identifier)
+    needed = max(tree.vocabulary, form.vocabulary_size)
     if decoder.config.vocabulary < needed:
-        raise SearchError(f"the model has {decoder.config.vocabulary} tokens, tree and words need {needed}")
+        raise SearchError(f"the model has {decoder.config.vocabulary} tokens, tree and prompts need {needed}")
     if decoder.config.positions < form.longest(tree.length):
         raise SearchError(
             f"the model has {decoder.config.positions} positions, a prompt and its answer need "

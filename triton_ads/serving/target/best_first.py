@@ -12,16 +12,16 @@ from triton_ads.serving.target.beams import Beams, choose
 from triton_ads.serving.target.layers import survivors
 from triton_ads.serving.target.search import Found, Search, first_level
 from triton_ads.serving.target.step import Step
-from triton_ads.trie import Blocked, Tree
+from triton_ads.trie import Living, Tree
 
 
-def best_first(tree: Tree, blocked: Blocked, beam: int, width: int = 32) -> Search:
+def best_first(tree: Tree, living: Living, beam: int, width: int = 32) -> Search:
     """The `beam` ads of highest score, or all that there are.
 
     Args:
         width: the most nodes a forward runs.
     """
-    beams = yield from first_level(tree, blocked, tree.nodes)
+    beams = yield from first_level(tree, living, tree.nodes)
     found = choose(beams.take(tree.is_leaf(beams.node_B)), beam)
     open_: list[tuple[float, int, int]] = []  # minus the score, node, slot of the parent
     _push(open_, beams.take(~tree.is_leaf(beams.node_B)))
@@ -31,7 +31,7 @@ def best_first(tree: Tree, blocked: Blocked, beam: int, width: int = 32) -> Sear
         running = _pop(open_, width, float(bound))
         if not len(running):
             break
-        children = blocked.alive(tree.children(running.node_B))
+        children = living.children(running.node_B)
         token_T = tree.token.take(running.node_B - 1).astype(np.int64)
         logp = yield Step(token_T, running.above_B, children.parent_E, children.token_E)
         score = running.score_B[children.parent_E] + logp

@@ -17,7 +17,7 @@ import numpy as np
 
 from triton_ads.serving.target.beams import best
 from triton_ads.serving.target.step import Floats, Ints
-from triton_ads.trie import Tree
+from triton_ads.trie import Tree, Withheld
 
 Mode = Literal["beam", "exact"]
 #: As a parent on the wire: the node is a survivor.
@@ -119,14 +119,12 @@ def within(tree: Tree, layers: Sequence[Layer]) -> list[Layer]:
     return kept
 
 
-def without(tree: Tree, layers: Sequence[Layer], ads: Ints) -> list[Layer]:
-    """The layers without the leaves of `ads`, which nothing lies below."""
+def without(layers: Sequence[Layer], withheld: Withheld) -> list[Layer]:
+    """The layers without what must not be answered, and without what leads to that alone."""
     kept: list[Layer] = []
     position = np.zeros(0, np.int64)
     for k, layer in enumerate(layers):
-        stays = ~tree.is_leaf(layer.node)
-        leaf = np.flatnonzero(~stays)
-        stays[leaf] = ~np.isin(tree.ad_of(layer.node[leaf]), ads)
+        stays = withheld.alive(layer.node)  # a node that is alive has a parent that is
         parent = position[layer.parent[stays]] if k else layer.parent[stays]
         kept.append(Layer(layer.node[stays], layer.logp[stays], parent))
         position = np.cumsum(stays) - 1

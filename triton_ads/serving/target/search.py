@@ -14,7 +14,7 @@ from triton_ads.serving.target.layers import Layer, Mode, survivors
 from triton_ads.serving.target.step import PROMPT, Floats, Ints, Step
 from triton_ads.serving.target.trigger import Trigger
 from triton_ads.serving.target.verification import verify
-from triton_ads.trie import Blocked, Tree
+from triton_ads.trie import Living, Tree
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Found:
 Search = Generator[Step, Floats, Found]
 
 
-def search(tree: Tree, blocked: Blocked, trigger: Trigger, beam: int, mode: Mode) -> Search:
+def search(tree: Tree, living: Living, trigger: Trigger, beam: int, mode: Mode) -> Search:
     """The best `beam` ads, or all that there are.
 
     Args:
@@ -42,7 +42,7 @@ def search(tree: Tree, blocked: Blocked, trigger: Trigger, beam: int, mode: Mode
         mode: `beam`: the ads of step-by-step beam search, found in fewer steps; `exact`: the best of all ads below the
             survivors of the level at which the trigger fires, none of which is worse, rank by rank.
     """
-    beams = yield from first_level(tree, blocked, beam)
+    beams = yield from first_level(tree, living, beam)
     level, slots, forwards = 1, 0, 0
     leaders = []  # score of the best survivor of every level
     while len(beams):
@@ -52,7 +52,7 @@ def search(tree: Tree, blocked: Blocked, trigger: Trigger, beam: int, mode: Mode
             break
         plan = trigger.plan(level, beams, inner_B, beam)
         if plan.verify:
-            left = yield from verify(tree, blocked, beams, plan.first_B, beam, mode, slots)
+            left = yield from verify(tree, living, beams, plan.first_B, beam, mode, slots)
             _remember(trigger, leaders, left.score_B, beam)
             saved = max(0, tree.length - level - left.forwards)
             return Found(
@@ -66,15 +66,15 @@ def search(tree: Tree, blocked: Blocked, trigger: Trigger, beam: int, mode: Mode
                 saved,
             )
         running = beams.take(inner_B)
-        beams, slots = yield from _next_level(tree, blocked, beams.take(~inner_B), running, beam, slots)
+        beams, slots = yield from _next_level(tree, living, beams.take(~inner_B), running, beam, slots)
         level, forwards = level + 1, forwards + 1
     _remember(trigger, leaders, beams.score_B, beam)
     return Found(beams.node_B, beams.score_B, [survivors(beams.node_B, beams.score_B)], forwards, slots, 0, None, 0)
 
 
-def first_level(tree: Tree, blocked: Blocked, beam: int) -> Generator[Step, Floats, Beams]:
+def first_level(tree: Tree, living: Living, beam: int) -> Generator[Step, Floats, Beams]:
     """The best children of the root: the prompt's own forward answers for them."""
-    children = blocked.alive(tree.children(np.zeros(1, np.int64)))
+    children = living.children(np.zeros(1, np.int64))
     none = np.zeros(0, np.int64)
     count = len(children.node_E)
     score = yield Step(none, none, np.full(count, PROMPT), children.token_E)
@@ -82,10 +82,10 @@ def first_level(tree: Tree, blocked: Blocked, beam: int) -> Generator[Step, Floa
 
 
 def _next_level(
-    tree: Tree, blocked: Blocked, finished: Beams, running: Beams, beam: int, slots: int
+    tree: Tree, living: Living, finished: Beams, running: Beams, beam: int, slots: int
 ) -> Generator[Step, Floats, tuple[Beams, int]]:
     """Run the survivors; the best of their children and of what is finished. Returns the slots taken, too."""
-    children = blocked.alive(tree.children(running.node_B))
+    children = living.children(running.node_B)
     token_T = tree.token.take(running.node_B - 1).astype(np.int64)
     logp = yield Step(token_T, running.above_B, children.parent_E, children.token_E)
     score = running.score_B[children.parent_E] + logp

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from triton_ads.serving.target.beams import Beams
 from triton_ads.serving.target.layers import Layer, Mode, best_leaves, survivors
 from triton_ads.serving.target.step import Floats, Ints, Step
-from triton_ads.trie import Blocked, Children, Tree
+from triton_ads.trie import Children, Living, Tree
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Verified:
 
 
 def verify(
-    tree: Tree, blocked: Blocked, beams: Beams, first_B: NDArray[np.bool_], beam: int, mode: Mode, slots: int
+    tree: Tree, living: Living, beams: Beams, first_B: NDArray[np.bool_], beam: int, mode: Mode, slots: int
 ) -> Generator[Step, Floats, Verified]:
     """The best `beam` leaves at or below `beams`.
 
@@ -50,7 +50,7 @@ def verify(
     forwards = tokens = 0
     while True:
         if wanted_B.any():
-            found, ran = yield from _subtrees(tree, blocked, beams, np.flatnonzero(wanted_B), slots + tokens)
+            found, ran = yield from _subtrees(tree, living, beams, np.flatnonzero(wanted_B), slots + tokens)
             layers = _merged(layers, found)
             forwards, tokens = forwards + 1, tokens + ran
             done_B |= wanted_B
@@ -62,7 +62,7 @@ def verify(
 
 
 def _subtrees(
-    tree: Tree, blocked: Blocked, beams: Beams, which_B: Ints, slots: int
+    tree: Tree, living: Living, beams: Beams, which_B: Ints, slots: int
 ) -> Generator[Step, Floats, tuple[list[Layer], int]]:
     """Layers below the survivors `which_B`, in one forward; of the first layer, parents are positions of `beams`."""
     running = which_B  # positions in the layer above of the nodes that are run
@@ -70,7 +70,7 @@ def _subtrees(
     tokens, parents, rows, edges = [], [], [], []
     count = 0
     while len(node):
-        children = blocked.alive(tree.children(node))
+        children = living.children(node)
         tokens.append(tree.token.take(node - 1).astype(np.int64))
         parents.append(above)
         rows.append(count + children.parent_E)
