@@ -11,6 +11,8 @@ from types import ModuleType
 COMMANDS = {
     "build": "train, split, export and check a recipe; publish it as a model repository",
     "serve": "start Triton on a model repository, with a watchdog",
+    "publish": "serve a new release on a running server, without losing a request",
+    "rollback": "serve the release before it again",
     "demo": "all of it: build, start the server, rank ads for three users, stop",
     "rank": "rank candidates for a user on a running server",
     "target": "generate ads for a user or a query on a running server",

@@ -32,6 +32,28 @@ def write_release(
     """
     staging = releases / f".staging-{recipe.name}"  # recipes may be built at once
     shutil.rmtree(staging, ignore_errors=True)
+    try:
+        manifest = _gather(staging, recipe, data, tiers, router, target)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)  # a full disk, above all: what is left would keep it full
+        raise
+    release = releases / f"{recipe.name}-{manifest.release}"
+    if release.exists():
+        shutil.rmtree(staging)
+    else:
+        staging.rename(release)
+    return release
+
+
+def _gather(
+    staging: Path,
+    recipe: Recipe,
+    data: Path,
+    tiers: dict[str, tuple[Path, TierManifest]],
+    router: tuple[Path, RouterManifest] | None,
+    target: tuple[Path, Path, TargetManifest] | None,
+) -> Manifest:
+    """Copy everything into `staging`, the manifest last."""
     staging.mkdir(parents=True)
     for part in ("vocabularies", "store"):
         shutil.copytree(data / part, staging / part)
@@ -59,9 +81,4 @@ def write_release(
         files=files,
     )
     manifest.save(staging)
-    release = releases / f"{recipe.name}-{manifest.release}"
-    if release.exists():
-        shutil.rmtree(staging)
-    else:
-        staging.rename(release)
-    return release
+    return manifest

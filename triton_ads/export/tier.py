@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from triton_ads.export.cost import measure_cost
 from triton_ads.export.onnx_graph import export_onnx, save_onnx
 from triton_ads.export.onnx_session import open_session, run_session
+from triton_ads.export.parity_bound import TOLERANCE, ParityError
 from triton_ads.manifest import CostModel, StateEntry, TierManifest
 from triton_ads.recipe import Recipe
 from triton_ads.split import Split, check_parity, check_row_independence, split
@@ -31,12 +32,6 @@ SIDES: dict[str, Literal["user", "item"]] = {
     "item_ids": "item",
     "item_dense": "item",
 }
-#: Greatest difference in probability that any two forms of a model may show.
-TOLERANCE = 1e-5
-
-
-class ParityError(ValueError):
-    """Two forms of a model that must agree do not; the message gives both, the difference and the bound."""
 
 
 class Probability(nn.Module):

@@ -3,6 +3,7 @@
 import functools
 from pathlib import Path
 
+from triton_ads.export.served import is_served
 from triton_ads.pipeline.layout import Layout
 from triton_ads.pipeline.lock import build_lock
 from triton_ads.pipeline.plan import plan
@@ -21,6 +22,13 @@ def build(recipe_file: Path, var: Path, selection: Selection) -> Layout:
     """
     recipe = load_recipe(recipe_file)
     layout = Layout(var, recipe.name)
+    stages = plan(recipe, layout)
+    say = functools.partial(print, flush=True)
     with build_lock(layout.stages):
-        run_stages(plan(recipe, layout), selection, functools.partial(print, flush=True))
+        if is_served(layout.repository) and selection.only is None:
+            stages = [stage for stage in stages if stage.kind != "repository"]
+            say(
+                f"{layout.repository} is being served and stays as it is: put the release behind it, triton-ads publish"
+            )
+        run_stages(stages, selection, say)
     return layout

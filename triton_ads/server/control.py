@@ -49,13 +49,20 @@ class TritonControl:
         ]
 
     def executions(self, timeout_s: float = 2.0) -> dict[str, int]:
-        """Executions of each loaded model since it was loaded: batches that were answered.
+        """Executions of each loaded model since it was loaded, of all its versions: batches that were answered.
 
         Raises:
             ControlError: no answer.
         """
+        found: dict[str, int] = {}
+        for (model, _), count in self.executions_by_version(timeout_s).items():
+            found[model] = found.get(model, 0) + count
+        return found
+
+    def executions_by_version(self, timeout_s: float = 2.0) -> dict[tuple[str, int], int]:
+        """The same of each version of a model: (model, version) -> executions. Raises as `executions`."""
         answer = json.loads(self._call("GET", "/v2/models/stats", timeout_s))
-        return {m["name"]: int(m["execution_count"]) for m in answer["model_stats"]}
+        return {(m["name"], int(m["version"])): int(m["execution_count"]) for m in answer["model_stats"]}
 
     def load(self, model: str, timeout_s: float) -> None:
         """Load a model, or load it again if its files have changed; returns when it is ready.

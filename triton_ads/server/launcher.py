@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from triton_ads.export.served import PublishRunningError, ServedMark, publishing
 from triton_ads.server.control import TritonControl
 from triton_ads.server.install import ServerInstall
 from triton_ads.server.log import LogReader, last_lines
@@ -28,6 +29,8 @@ from triton_ads.server.processes import (
     remove_regions,
     session_members,
 )
+from triton_ads.server.shared_memory import RegionLock, sweep_regions
+from triton_ads.server.versions import compile_models, settle
 
 _log = logging.getLogger("triton_ads.server")
 _PERIOD_S = 0.05
@@ -69,6 +72,8 @@ class ServerProcess:
         self.shm_prefix = f"triton_ads_{os.getpid()}_{secrets.token_hex(4)}_"
         self.log_path = self.options.folder / LOG_NAME
         self._guardian: subprocess.Popen[bytes] | None = None
+        self._served = ServedMark(self.options.repository)
+        self._lock = RegionLock(self.shm_prefix)
         self._reader = LogReader(self.log_path)
         self._opened: set[str] = set()
         self._cancelled = threading.Event()
@@ -94,6 +99,8 @@ class ServerProcess:
             ServerStartError: the server died, a model failed (strict), or the time is over; nothing is left running.
         """
         _check_repository(self.options.repository)
+        self._served.hold()
+        self._prepare()
         for attempt in range(1, _PORT_RACES + 1):
             self.ports = choose_ports({name: self.ports.get(name) or self.options.ports[name] for name in _PURPOSES})
             try:
@@ -114,6 +121,7 @@ class ServerProcess:
         SIGTERM, then SIGKILL after the time allowed; `at_once`, for a server that is broken: SIGKILL.
         """
         if self._guardian is None:
+            self._let_go()
             return
         if at_once:
             self.kill_server()
@@ -127,6 +135,25 @@ class ServerProcess:
             kill_process(process)
         guardian.wait()
         remove_regions(self.shm_prefix)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._served.release()
+        self._lock.release()
+
+    def _prepare(self) -> None:
+        """What earlier servers and publishers that were killed have left, and bytecode, before Triton looks."""
+        for name in sweep_regions():
+            _log.info("removed /dev/shm/%s, which a server that was killed had left", name)
+        self._lock.hold()
+        repository = self.options.repository
+        try:
+            with publishing(repository):
+                for name in settle(repository):
+                    _log.warning("removed %s, which a publish that did not end had left", repository / name)
+        except (OSError, PublishRunningError):  # may not be written; or a publisher is at work, and will see to it
+            pass
+        compile_models(repository)
 
     def cancel(self) -> None:
         """From any thread: a `start` under way fails soon, and every later one."""
@@ -191,6 +218,7 @@ class ServerProcess:
                 stderr=log,
                 env=self.install.environment(options.folder),
                 start_new_session=True,
+                pass_fds=self._lock.files,
             )
         self._await_models()
 
