@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from tests.support.titles import text_tokenizer
+from triton_ads.features.text_prompt import TextPromptError
 from triton_ads.targeting.titles import TitleError, encoder, end_token, title_tree
 from triton_ads.trie import TreeError
 
@@ -61,5 +62,5 @@ def test_what_makes_no_titles() -> None:
         title_tree(["a", "bcde"], [1, 2], TOKENIZER, longest=4)
     with pytest.raises(TitleError, match="writes an end of line as \\[\\]; titles need one token"):
         title_tree(["a"], [1], text_tokenizer(end_of_line=False).to_str())
-    with pytest.raises(TitleError, match="the tokenizer cannot be read"):
+    with pytest.raises(TextPromptError, match="the tokenizer cannot be read"):
         title_tree(["a"], [1], "no tokenizer")

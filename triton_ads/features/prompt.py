@@ -8,6 +8,7 @@ BOS [QUERY word ...] JOURNEY identifier identifier ...        oldest event first
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,36 @@ from triton_ads.features.words import words
 
 PAD, BOS, QUERY, JOURNEY, UNKNOWN = range(5)
 FIRST_WORD = 5
+
+
+class Prompts(Protocol):
+    """How a generator is asked: tokens made for it (PromptFormat) or text (text_prompt.py)."""
+
+    @property
+    def events(self) -> int:
+        """Of a journey, the most recent that are read."""
+        ...
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Tokens that a model must have for prompts; identifiers may need more."""
+        ...
+
+    def prompt(self, journey: Sequence[Sequence[int]], query: str = "") -> NDArray[np.int64]:
+        """A prompt, int64 [P], of the identifiers of ads, oldest first, and a query."""
+        ...
+
+    def asks(self, query: str) -> bool:
+        """Whether a query says anything."""
+        ...
+
+    def unknown(self, query: str) -> int:
+        """Words of a query, as far as it is read, that are not known."""
+        ...
+
+    def longest(self, identifier_length: int) -> int:
+        """Tokens of the longest prompt, with the answer."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -61,10 +92,25 @@ class PromptFormat:
             journey: the identifiers of the ads that the user met, oldest first; may be empty.
             query: what was asked for; empty where nothing was.
         """
-        asked = self.vocabulary.query(query, self.query_words)
+        asked = self._asked(query)
         head = [BOS, QUERY, *asked, JOURNEY] if asked else [BOS, JOURNEY]
         recent = journey[max(0, len(journey) - self.events) :]
         return np.array([*head, *(token for identifier in recent for token in identifier)], np.int64)
+
+    @property
+    def vocabulary_size(self) -> int:
+        return self.vocabulary.first_identifier
+
+    def asks(self, query: str) -> bool:
+        """Whether a query has a word."""
+        return bool(self._asked(query))
+
+    def unknown(self, query: str) -> int:
+        """Words that no ad has."""
+        return self._asked(query).count(UNKNOWN)
+
+    def _asked(self, query: str) -> list[int]:
+        return self.vocabulary.query(query, self.query_words)
 
     def longest(self, identifier_length: int) -> int:
         """Tokens of the longest prompt, with the answer."""

@@ -13,6 +13,7 @@ from triton_ads.pipeline.layout import Layout
 from triton_ads.pipeline.record import RECORD_FILE
 from triton_ads.pipeline.runner import Stage
 from triton_ads.recipe import Recipe
+from triton_ads.targeting.published import checkpoint_files
 
 #: Fields of a recipe that change neither the examples nor what a model looks like; any other field is taken to.
 _NOT_OF_THE_MODEL = frozenset(
@@ -20,7 +21,8 @@ _NOT_OF_THE_MODEL = frozenset(
 )
 
 _TRAINING = ("numpy", "torch")
-_GENERATOR = (*_TRAINING, "scipy", "transformers", "tokenizers")
+_GENERATOR = (*_TRAINING, "scipy", "transformers", "tokenizers", "gguf")
+_PACKED = ("numpy", "scipy", "tokenizers", "gguf")
 _EXPORT = (*_TRAINING, "onnx", "onnxruntime", "onnxscript")
 
 
@@ -78,7 +80,7 @@ def plan(recipe: Recipe, layout: Layout) -> list[Stage]:
 
 def _target(recipe: Recipe, layout: Layout, model: Sequence[str]) -> list[Stage]:
     """Of a recipe that generates ads; each of them reads the data's log itself."""
-    parts = ["journey", "events", "identifiers"]
+    parts = ["journey", "events", "identifiers", "model.checkpoint"]
     trained = [*parts, "query_words", "model", "training"]
     needs = [layout.work("identifiers"), layout.work("generator")]
     source = recipe.data.source
@@ -93,13 +95,13 @@ def _target(recipe: Recipe, layout: Layout, model: Sequence[str]) -> list[Stage]
             packages=(*packages, *PACKAGES.get(source, ())),
             needs=needs,
             modules=[SOURCES[source]],
-            files=functools.partial(data_files, recipe),
+            files=lambda: [*data_files(recipe), *checkpoint_files(recipe)],
         )
 
     return [
-        stage("identifiers", [f"target.{part}" for part in parts], ("numpy", "scipy"), ()),
+        stage("identifiers", [f"target.{part}" for part in parts], _PACKED, ()),
         stage("generator", [f"target.{part}" for part in trained], _GENERATOR, needs[:1]),
-        stage("pack", ["target"], ("numpy", "scipy"), needs),
+        stage("pack", ["target"], _PACKED, needs),
     ]
 
 

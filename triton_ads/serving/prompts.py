@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from triton_ads.features.ids import MISSING
-from triton_ads.features.prompt import UNKNOWN, PromptFormat
+from triton_ads.features.prompt import Prompts
 from triton_ads.serving import counters as count
 from triton_ads.serving.checks import Tensors
 from triton_ads.serving.counters import Counters
@@ -30,7 +30,7 @@ class Prompt:
 class PromptEncoder:
     """Turns the tensors of a request into a prompt, by the code that made the examples of training."""
 
-    def __init__(self, tree: Tree, form: PromptFormat, users: JourneyStore, counters: Counters) -> None:
+    def __init__(self, tree: Tree, form: Prompts, users: JourneyStore, counters: Counters) -> None:
         self._tree, self._form, self._users, self._counters = tree, form, users, counters
         self._token_AL = _identifiers(tree)
 
@@ -56,9 +56,8 @@ class PromptEncoder:
             raise RequestError(
                 Cause.WRONG_LENGTH, f"query: length {len(query)} found, at most {LONGEST_QUERY} characters allowed"
             )
-        asked = self._form.vocabulary.query(query, self._form.query_words)
-        self._counters.add(count.OOV, "query", amount=asked.count(UNKNOWN))
-        return query if asked else ""
+        self._counters.add(count.OOV, "query", amount=self._form.unknown(query))
+        return query if self._form.asks(query) else ""
 
     def _journey(self, ads: Ints) -> list[list[int]]:
         """Identifiers of the most recent ads that the tree has, oldest first."""

@@ -1,13 +1,14 @@
 """The targeting part of a release: tree, prompts, users and model, which must belong together.
 
 target/tree/        the identifier tree         target/users/   journeys of known users (journeys.py)
-target/words.json   the words of queries        target/model/   the packed generator
+target/words.json   the words of queries        target/model/   the packed generator, its tokenizer
 """
 
 import json
 
-from triton_ads.compression.packed_model import read_packed_model
-from triton_ads.features.prompt import PromptFormat, PromptVocabulary
+from triton_ads.compression.packed_model import TOKENIZER_FILE, read_packed_model
+from triton_ads.features.prompt import PromptFormat, Prompts, PromptVocabulary
+from triton_ads.features.text_prompt import TextPromptFormat
 from triton_ads.manifest import ManifestError, TargetManifest
 from triton_ads.recipe.target import Target
 from triton_ads.serving.decoder import Decoder
@@ -38,8 +39,16 @@ def open_tree(release: Release) -> Tree:
     return load_tree(release.folder / "target" / "tree", target_of(release)[1].catalogue)
 
 
-def open_prompts(release: Release) -> PromptFormat:
+def open_prompts(release: Release) -> Prompts:
+    """How the release's model is asked.
+
+    Raises:
+        ManifestError, TextPromptError: words or tokenizer are not the model's.
+    """
     target, manifest = target_of(release)
+    if target.identifiers.of == "titles":
+        tokenizer = (release.folder / "target" / "model" / TOKENIZER_FILE).read_text(encoding="utf-8")
+        return TextPromptFormat.of(tokenizer, target.text, target.events, target.query_words)
     words = tuple(json.loads((release.folder / "target" / "words.json").read_text(encoding="utf-8")))
     if len(words) != manifest.words:
         raise ManifestError(f"{release.folder}: {len(words)} words found, the model was trained with {manifest.words}")
@@ -50,7 +59,7 @@ def open_users(release: Release) -> JourneyStore:
     return JourneyStore(release.folder / "target" / "users", target_of(release)[0].events)
 
 
-def open_search(release: Release, tree: Tree, form: PromptFormat) -> AdSearch:
+def open_search(release: Release, tree: Tree, form: Prompts) -> AdSearch:
     """The release's model, ready to search; it is calibrated here.
 
     Raises:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from triton_ads.data.log import Log
-from triton_ads.features.prompt import PromptFormat
+from triton_ads.features.prompt import Prompts
 from triton_ads.recipe.target import Target
 from triton_ads.serving.decoder import Decoder
 from triton_ads.serving.target.ads import AdSearch, Asked, SearchError
@@ -28,7 +28,7 @@ def measure(
     identifiers: Sequence[Sequence[int]],
     tree: Tree,
     decoder: Decoder,
-    form: PromptFormat,
+    form: Prompts,
     target: Target,
 ) -> dict[str, Measures]:
     """Recall and NDCG at 10 and 20 of every mode and of the baselines, and of modes the median milliseconds a request.

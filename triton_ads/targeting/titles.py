@@ -12,8 +12,8 @@ Ads whose titles begin alike share the beginning of their identifiers, and no ti
 from collections.abc import Callable, Sequence
 
 from numpy.typing import ArrayLike
-from tokenizers import Tokenizer
 
+from triton_ads.features.text_prompt import read_tokenizer
 from triton_ads.targeting.identifiers import title_identifiers
 from triton_ads.trie import Tree, build_tree
 
@@ -34,6 +34,7 @@ def title_tree(titles: Sequence[str], ads: ArrayLike, tokenizer: str, longest: i
         longest: the most tokens of a title, its end included; by default any number.
 
     Raises:
+        TextPromptError: no tokenizer.
         TitleError: the tokenizer has no token for the end of a line.
         TreeError: a title is empty, too long, or has an end of line among its tokens.
     """
@@ -45,13 +46,9 @@ def encoder(tokenizer: str) -> Callable[[str], list[int]]:
     """Text to tokens, without what the tokenizer would add.
 
     Raises:
-        TitleError: no tokenizer.
+        TextPromptError: no tokenizer.
     """
-    try:
-        made = Tokenizer.from_str(tokenizer)
-    # The package raises plain exceptions.
-    except Exception as error:
-        raise TitleError(f"the tokenizer cannot be read: {error}") from error
+    made = read_tokenizer(tokenizer)
     return lambda text: list(made.encode(text, add_special_tokens=False).ids)
 
 

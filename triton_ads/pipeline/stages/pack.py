@@ -14,14 +14,12 @@ from triton_ads.manifest import TargetManifest
 from triton_ads.pipeline.layout import Layout
 from triton_ads.recipe import Recipe
 from triton_ads.serving.decoder import Decoder
-from triton_ads.targeting.catalogue import identifiers_of, prompt_format
+from triton_ads.targeting.catalogue import identifiers_of, prompts_of
 from triton_ads.targeting.journeys import Journeys
 from triton_ads.targeting.pack import packed
+from triton_ads.targeting.published import CATALOGUE_FILE, checkpoint_of
 from triton_ads.targeting.quality import measure
 from triton_ads.trie import load_tree
-
-#: Of the test part, spread evenly over it.
-QUESTIONS = 500
 
 
 def run(recipe: Recipe, layout: Layout) -> Sequence[Path]:
@@ -30,18 +28,19 @@ def run(recipe: Recipe, layout: Layout) -> Sequence[Path]:
     log, catalogue = read_log(recipe, layout.downloads), layout.work("identifiers")
     trained, folder = layout.work("generator"), layout.work("pack")
     # Of the checkpoint: refused here, and at every load, where the tree is another.
-    tree = load_tree(catalogue / "tree", json.loads((trained / "catalogue.json").read_text())["catalogue"])
-    form = prompt_format(target, catalogue)
-    model = packed(trained, target)
+    tree = load_tree(catalogue / "tree", json.loads((trained / CATALOGUE_FILE).read_text())["catalogue"])
+    form = prompts_of(target, catalogue)
+    published = target.model.checkpoint is not None
+    model = packed(checkpoint_of(recipe, layout.downloads) if published else trained, target)
     write_packed_model(folder / "model", model)
     journeys = Journeys.of(log, split_by_time(log.time, recipe.data), target.journey)
-    questions = journeys.questions("test", QUESTIONS)
+    questions = journeys.questions("test", target.questions)
     quality = measure(log, journeys, questions, identifiers_of(tree, log), tree, Decoder(model), form, target)
     manifest = TargetManifest(
         catalogue=tree.catalogue,
         ads=tree.ads,
         nodes=tree.nodes,
-        words=len(form.vocabulary.words),
+        words=len(json.loads((catalogue / "words.json").read_text(encoding="utf-8"))),
         vocabulary=model.config.vocabulary,
         parameters=sum(rows * columns for rows, columns in model.config.linear_layers().values()),
         weight_bytes=model.weight_bytes,
