@@ -24,11 +24,18 @@ class ModelState:
         return self.state == "READY"
 
 
+#: The header, and metadata `triton-grpc-protocol-` + it of gRPC, that carries the key of a server that wants one.
+KEY_HEADER = "triton-ads-key"
+#: What clients never need: loading models, mapping shared memory, changing what is traced and logged.
+RESTRICTED = "model-repository,shared-memory,trace,logging"
+
+
 class TritonControl:
     """Short requests to one server, a connection each; for a launcher, not for traffic."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, key: str = "") -> None:
         self.url = url  # host:port
+        self.headers = {KEY_HEADER: key} if key else {}
 
     def live(self, timeout_s: float = 1.0) -> bool:
         try:
@@ -83,7 +90,7 @@ class TritonControl:
     def _call(self, method: str, path: str, timeout_s: float, body: Any = None) -> bytes:
         connection = http.client.HTTPConnection(self.url, timeout=timeout_s)
         try:
-            connection.request(method, path, None if body is None else json.dumps(body))
+            connection.request(method, path, None if body is None else json.dumps(body), self.headers)
             response = connection.getresponse()
             answer = response.read()
         except (OSError, http.client.HTTPException) as error:

@@ -18,6 +18,7 @@ from pathlib import Path
 WHEEL = "nvidia-pytriton"
 MIN_GLIBC = (2, 35)
 _STUB = "triton_python_backend_stub"
+_NO_GPU = ("--allow-gpu-metrics=false", "--pinned-memory-pool-byte-size=0")
 
 
 class ServerInstallError(RuntimeError):
@@ -33,6 +34,8 @@ class ServerInstall:
     stub: Path
     libraries: Path  # shared libraries that the wheel brings
     libpython: Path | None  # what the stub needs where the loader does not find one by itself
+    arguments: tuple[str, ...] = ()  # options of tritonserver that this server needs everywhere
+    other_backends: tuple[Path, ...] = ()  # folders of backends beside Python's
 
     def lay_out(self, folder: Path) -> Path:
         """Fill `folder` with links to the Python backend and its stub; returns what `--backend-directory` takes."""
@@ -44,6 +47,7 @@ class ServerInstall:
         links = {backend / part.name: part for part in parts}
         if self.libpython is not None:
             links[libraries / self.libpython.name] = self.libpython
+        links |= {backend.parent / other.name: other for other in self.other_backends}
         for link, target in links.items():
             link.unlink(missing_ok=True)
             link.symlink_to(target)
@@ -90,6 +94,7 @@ def find_server() -> ServerInstall:
         stub=stub,
         libraries=site / "nvidia_pytriton.libs",
         libpython=_libpython(f"libpython{python}.so.1.0"),
+        arguments=_NO_GPU,
     )
     for path in (install.binary, install.python_backend / "libtriton_python.so", install.libraries):
         if not path.exists():

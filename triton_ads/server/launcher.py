@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from triton_ads.export.served import PublishRunningError, ServedMark, publishing
-from triton_ads.server.control import TritonControl
+from triton_ads.server.control import KEY_HEADER, RESTRICTED, TritonControl
 from triton_ads.server.install import ServerInstall
 from triton_ads.server.log import LogReader, last_lines
 from triton_ads.server.ports import HOST, choose_ports
@@ -55,6 +55,13 @@ class LaunchOptions:
     start_timeout_s: float = 120.0
     stop_timeout_s: float = 5.0  # between SIGTERM and SIGKILL
     arguments: tuple[str, ...] = ()  # further options of tritonserver
+    address: str = HOST  # that it listens on; 0.0.0.0: all of this machine's, HOST among them
+    control_key: str = ""  # what RESTRICTED wants to see; empty: nothing
+
+    @property
+    def control_key_file(self) -> Path:
+        """Where a server that wants a key keeps it."""
+        return self.folder / "control.key"
 
 
 @dataclass
@@ -80,7 +87,7 @@ class ServerProcess:
 
     @property
     def control(self) -> TritonControl:
-        return TritonControl(f"{HOST}:{self.ports['HTTP']}")
+        return TritonControl(f"{HOST}:{self.ports['HTTP']}", self.options.control_key)
 
     @property
     def running(self) -> bool:
@@ -234,17 +241,21 @@ class ServerProcess:
             "--exit-on-error=false",
             # Completing a configuration costs a stub start for each model; ours are complete.
             "--disable-auto-complete-config",
-            *(f"--{kind}-address={HOST}" for kind in ("http", "grpc", "metrics")),
+            *(f"--{kind}-address={self.options.address}" for kind in ("http", "grpc", "metrics")),
             f"--http-port={ports['HTTP']}",
             f"--grpc-port={ports['gRPC']}",
             f"--metrics-port={ports['metrics']}",
             f"--backend-config=python,shm-region-prefix-name={self.shm_prefix}",
             f"--exit-timeout-secs={max(1, int(self.options.stop_timeout_s))}",
-            # The wheel's server is for machines without a GPU.
-            "--allow-gpu-metrics=false",
-            "--pinned-memory-pool-byte-size=0",
+            *self._restrictions(),
+            *self.install.arguments,
             *self.options.arguments,
         ]
+
+    def _restrictions(self) -> list[str]:
+        key = self.options.control_key
+        kinds = ("http-restricted-api", "grpc-restricted-protocol") if key else ()
+        return [f"--{kind}={RESTRICTED}:{KEY_HEADER}={key}" for kind in kinds]
 
     def _await_models(self) -> None:
         end = time.monotonic() + self.options.start_timeout_s
