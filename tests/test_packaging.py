@@ -56,7 +56,7 @@ def test_requirements_are_exact_and_fit_what_the_package_asks_for() -> None:
     for requirement in map(Requirement, users):
         assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), requirement
     pinned |= pins("requirements-test.txt")
-    for requirement in map(Requirement, extras["test"]):
+    for requirement in map(Requirement, [*extras["test"], *extras["load"]]):
         assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), requirement
 
 

@@ -20,6 +20,7 @@ COMMANDS = {
     "trie": "look at an identifier tree: is its shape fast? block ads",
     "compress": "make a language model small: N:M sparsity and INT4, packed for the decoder",
     "inspect": "look at a recipe, a release, the split of a model",
+    "loadtest": "put a running server under load: rated load, report, what it costs",
     "bench": "run a benchmark: a table, and JSON with its claims",
 }
 

@@ -106,11 +106,14 @@ def triton_peer(name: str, model: str, repository: Path) -> Contender:
     return Contender(name, lambda: _triton(repository), request, scores)
 
 
-def write_peer(model: str, cls: str, release: Path, tier: str, batch: int, repository: Path) -> Path:
+def write_peer(
+    model: str, cls: str, release: Path, tier: str, batch: int, repository: Path, instances: int = 1
+) -> Path:
     """Write a repository with one peer of serving_peers/; returns its version folder, to which graphs may be added.
 
     Args:
         batch: requests that Triton's dynamic batcher may give to the model at once.
+        instances: processes of the model.
     """
     recipe = Manifest.load(release, verify_files=False).recipe
     config = pb.ModelConfig(
@@ -122,7 +125,7 @@ def write_peer(model: str, cls: str, release: Path, tier: str, batch: int, repos
             pb.ModelInput(name="candidates", data_type=pb.TYPE_INT64, dims=[-1], allow_ragged_batch=True),
         ],
         output=[pb.ModelOutput(name="scores", data_type=pb.TYPE_FP32, dims=[-1, len(recipe.labels)])],
-        instance_group=[pb.ModelInstanceGroup(kind=pb.ModelInstanceGroup.KIND_CPU, count=1)],
+        instance_group=[pb.ModelInstanceGroup(kind=pb.ModelInstanceGroup.KIND_CPU, count=instances)],
         dynamic_batching=pb.ModelDynamicBatching(),
         parameters={TIER: pb.ModelParameter(string_value=tier)},
     )

@@ -56,14 +56,17 @@ class Running:
 
     def cpu_s(self) -> float:
         """Processor time that the living processes of the server have used so far."""
-        ticks = 0
-        for process in session_members(self.session):
-            try:
-                text = (PROC / str(process.pid) / "stat").read_text()
-            except OSError:  # ended meanwhile
-                continue
-            ticks += sum(map(int, text[text.rindex(")") + 2 :].split()[11:13]))  # utime, stime
-        return ticks / os.sysconf("SC_CLK_TCK")
+        return sum(processor_s(process.pid) for process in session_members(self.session))
+
+
+def processor_s(pid: int) -> float:
+    """Processor time that a process has used so far; 0 when there is no such process."""
+    try:
+        text = (PROC / str(pid) / "stat").read_text()
+    except OSError:
+        return 0.0
+    utime, stime = text[text.rindex(")") + 2 :].split()[11:13]
+    return (int(utime) + int(stime)) / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ candidates   their number is log-normal; which ones is chance
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -47,11 +48,14 @@ class Traffic:
         """A user; now and then one that is not known."""
         if random.random() < UNKNOWN:
             return int(self.users.max()) + 1 + int(random.integers(1 << 20))
-        weights_U = np.arange(1, len(self.users) + 1) ** -EXPONENT
-        cumulated_U = np.cumsum(weights_U)
+        cumulated_U = self._cumulated_U
         return int(self.users[np.searchsorted(cumulated_U, random.random() * cumulated_U[-1], side="right")])
 
     def candidates(self, random: np.random.Generator) -> NDArray[np.int64]:
         """int64 [N]; different ones, as far as there are so many."""
         (count,) = log_normal(random, 1, self.longest)
         return random.choice(self.items, int(count), replace=int(count) > len(self.items))
+
+    @cached_property
+    def _cumulated_U(self) -> NDArray[np.float64]:
+        return np.cumsum(np.arange(1, len(self.users) + 1) ** -EXPONENT)

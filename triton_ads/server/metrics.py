@@ -12,14 +12,16 @@ _LABEL = re.compile(r'(\w+)="([^"]*)"')
 REPORT_S = 0.3
 
 
+def read_series(url: str) -> list[tuple[str, dict[str, str], float]]:
+    """Name, labels and value of every series of the page."""
+    with urllib.request.urlopen(url, timeout=5) as page:
+        matches = map(_SAMPLE.match, page.read().decode().splitlines())
+        return [(m.group(1), dict(_LABEL.findall(m.group(2))), float(m.group(3))) for m in matches if m]
+
+
 def read_metric(url: str, name: str, **labels: str) -> float:
     """The sum of a metric over all series that have `labels`; 0 where there is none."""
-    total = 0.0
-    for line in urllib.request.urlopen(url, timeout=5).read().decode().splitlines():
-        match = _SAMPLE.match(line)
-        if match and match.group(1) == name and labels.items() <= dict(_LABEL.findall(match.group(2))).items():
-            total += float(match.group(3))
-    return total
+    return sum(value for found, its, value in read_series(url) if found == name and labels.items() <= its.items())
 
 
 def settled_metric(url: str, name: str, **labels: str) -> float:

@@ -1,0 +1,189 @@
+"""The document of a load test: what `triton-ads loadtest` writes beside its page, and `compare` reads."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from triton_ads.loadtest.judgement import TIMEOUTS
+
+FORMAT = 1
+#: How far the client's and the server's counts may be apart.
+TOLERANCE = 0.02
+
+
+class ReportError(RuntimeError):
+    """A file is not the document of a load test."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+
+class Window(_Part):
+    """What came of one offered rate. Times are of all requests, also of those that failed, since they were due."""
+
+    offered: float  # requests a second
+    seconds: float
+    requests: int  # that were due
+    answered: float  # a second, well
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    in_time: float  # share of what was due that was answered well within the deadline
+    holds: bool  # that is 99 %, and the server kept up
+    causes: dict[str, int]  # why the others were not
+    generator_busy: float  # share of its core
+
+    @property
+    def timeouts(self) -> float:
+        """Share of what was due that came too late or not at all."""
+        return sum(count for cause, count in self.causes.items() if cause in TIMEOUTS) / max(1, self.requests)
+
+
+class Moment(_Part):
+    """One second of the load that was held, by when its requests were due."""
+
+    at_s: float
+    requests: int
+    p50_ms: float | None
+    p99_ms: float | None
+    failed: int  # the late ones among them
+
+
+class Usage(_Part):
+    """One second of a server's processes."""
+
+    at_s: float
+    cores: dict[str, float]
+    memory_mb: dict[str, float]
+
+
+class ModelTimes(_Part):
+    """Triton's means over the requests of one model."""
+
+    model: str
+    requests: int
+    executions: int
+    queue_ms: float
+    input_ms: float
+    compute_ms: float
+    output_ms: float
+
+    @property
+    def requests_per_execution(self) -> float:
+        return self.requests / max(1, self.executions)
+
+
+class TierShare(_Part):
+    tier: str
+    reason: str
+    requests: int
+
+
+class TileFill(_Part):
+    tier: str
+    candidates: int
+    slots: int
+
+    @property
+    def fill(self) -> float:
+        return self.candidates / max(1, self.slots)
+
+
+class Cost(_Part):
+    """Processor time of all processes of the server, and what was ranked well in it."""
+
+    core_s: float
+    requests: int
+    candidates: int
+
+    @property
+    def candidates_per_core_s(self) -> float:
+        return self.candidates / self.core_s
+
+    @property
+    def core_h_per_million_candidates(self) -> float:
+        """
+        >>> Cost(core_s=36.0, requests=100, candidates=20_000).core_h_per_million_candidates
+        0.5
+        """
+        return self.core_s / 3600 / (self.candidates / 1e6)
+
+    @property
+    def core_h_per_million_requests(self) -> float:
+        return self.core_s / 3600 / (self.requests / 1e6)
+
+
+class Held(_Part):
+    """The rated load: the highest rate that held, for the rest of the time."""
+
+    window: Window
+    candidates_per_s: float
+    moments: list[Moment]
+    usage: list[Usage]
+    models: list[ModelTimes]
+    tiers: list[TierShare]
+    fills: list[TileFill]
+    cost: Cost | None
+
+
+class Check(_Part):
+    """One count as the client and as the server have it, over the whole run."""
+
+    what: str
+    client: float
+    server: float
+    watchdog: int  # what the server's own watchdog asked meanwhile; `server` is without it
+    total: float  # what the difference is a share of
+
+    @property
+    def difference(self) -> float:
+        return abs(self.client - self.server) / self.total if self.total else 0.0
+
+    @property
+    def agrees(self) -> bool:
+        return self.difference <= TOLERANCE
+
+
+class Contender(_Part):
+    name: str
+    what: str
+    steps: list[Window]
+    held: Held | None  # None: no rate held
+    checks: list[Check]
+    not_measured: list[str]
+
+
+class LoadReport(_Part):
+    format: int = FORMAT
+    command: str
+    began: datetime
+    seconds: float
+    deadline_ms: float
+    recipe: str
+    release: str
+    tier: str  # that requests insisted on; "": the router chose
+    traffic: str
+    machine: dict[str, str | int | float]
+    contenders: list[Contender]
+
+    def save(self, path: Path) -> None:
+        path.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """
+        Raises:
+            ReportError: the file is not what `save` writes.
+            OSError: it cannot be read.
+        """
+        try:
+            report = cls.model_validate_json(path.read_text(encoding="utf-8"))
+        except (ValidationError, UnicodeDecodeError) as error:
+            first = str(error).splitlines()[:3]
+            raise ReportError(f"{path}: no report of `triton-ads loadtest` found: {' '.join(first)}") from None
+        if report.format != FORMAT:
+            raise ReportError(f"{path}: format {report.format} found, {FORMAT} allowed")
+        return report
