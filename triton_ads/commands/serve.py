@@ -3,7 +3,8 @@
     triton-ads serve
     triton-ads serve --repository var/repository --http-port 9000
 
-It listens on 127.0.0.1 only. A watchdog repairs what dies; its endpoint says how things are: /live, /ready, /status.
+It listens on 127.0.0.1 only, unless --address says otherwise. A watchdog repairs what dies; its endpoint says how
+things are: /live, /ready, /status, /metrics.
 Ctrl-C or SIGTERM stops everything, with exit status 0. Exit status 1: it could not be started, or the watchdog gave up.
 """
 
@@ -19,6 +20,8 @@ from triton_ads.client.request import json_body, rank_inputs
 from triton_ads.commands.options import MAX_PORT, whole
 from triton_ads.recipe.names import ENSEMBLE, ensembles
 from triton_ads.server import PortTakenError, ServerInstallError, ServerStartError, TritonServer
+from triton_ads.server.metrics import LATENCY_QUANTILES
+from triton_ads.server.ports import HOST
 
 REPOSITORY = Path("var/repository")
 HTTP_PORT, GRPC_PORT, METRICS_PORT, HEALTH_PORT = 8000, 8001, 8002, 8003
@@ -37,6 +40,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         )
     parser.add_argument(
         "--not-strict", dest="strict", action="store_false", help="serve what can be loaded, even where a model cannot"
+    )
+    parser.add_argument(
+        "--address",
+        default=HOST,
+        metavar="IP",
+        help="what it listens on; 0.0.0.0 in a container, where model control then wants a key (%(default)s)",
+    )
+    parser.add_argument(
+        "--folder", type=Path, help="where the log and links to the backends go (beside the repository)"
+    )
+    parser.add_argument(
+        "--tritonserver", type=Path, metavar="FOLDER", help="a container image's own server; else the wheel's is used"
+    )
+    parser.add_argument("--tls", type=Path, metavar="FOLDER", help="gRPC with TLS: tls.crt and tls.key, PEM, are there")
+    parser.add_argument(
+        "--stop-timeout", type=whole(1, 600), default=5, metavar="S", help="for requests under way (%(default)s)"
     )
     parser.add_argument("--verbose", action="store_true", help="show all of Triton's log, and what models print")
 
@@ -65,7 +84,11 @@ def run(args: argparse.Namespace) -> int:
         health_port=args.health_port,
         strict=args.strict,
         # One folder for each server that may run here at once.
-        folder=args.repository.resolve().parent / "server" / str(args.http_port),
+        folder=args.folder or args.repository.resolve().parent / "server" / str(args.http_port),
+        stop_timeout_s=args.stop_timeout,
+        arguments=(*LATENCY_QUANTILES, *_tls(args.tls)),
+        address=args.address,
+        image=args.tritonserver,
     )
     try:
         with server:
@@ -80,6 +103,14 @@ def run(args: argparse.Namespace) -> int:
     except (ServerInstallError, PortTakenError, ServerStartError) as error:
         print(f"triton-ads serve: {error}", file=sys.stderr)
         return 1
+
+
+def _tls(folder: Path | None) -> tuple[str, ...]:
+    """HTTP stays as it is: Triton has no TLS for it."""
+    if folder is None:
+        return ()
+    cert, key = folder / "tls.crt", folder / "tls.key"
+    return ("--grpc-use-ssl=true", f"--grpc-server-cert={cert}", f"--grpc-server-key={key}")
 
 
 def _introduce(server: TritonServer, repository: Path) -> None:

@@ -8,6 +8,12 @@ import urllib.request
 _SAMPLE = re.compile(r"^(\w+)\{(.*)\} (\S+)$")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
+#: Options of tritonserver: p50, p95 and p99 of each model's requests and their parts, beside the sums.
+LATENCY_QUANTILES = (
+    "--metrics-config=summary_latencies=true",
+    "--metrics-config=summary_quantiles=0.5:0.02,0.95:0.005,0.99:0.001",
+)
+
 #: The models report what they counted this often (triton_ads/serving/counters.py), and Triton's page is not cached.
 REPORT_S = 0.3
 

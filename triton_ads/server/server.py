@@ -11,6 +11,7 @@ from triton_ads.client import RankError
 from triton_ads.recipe.names import ensembles
 from triton_ads.server.canary import RankCanary
 from triton_ads.server.health import HealthEndpoint
+from triton_ads.server.image import find_image_server
 from triton_ads.server.install import find_server
 from triton_ads.server.launcher import LOG_NAME, LaunchOptions, ServerProcess, ServerStartError
 from triton_ads.server.ports import HOST, choose_ports
@@ -35,6 +36,9 @@ class TritonServer:
         stop_timeout_s: from SIGTERM to SIGKILL.
         limits: periods and bounds of the watchdog.
         arguments: further options of tritonserver.
+        address: what it listens on. Beyond this machine, only what clients need is open: the rest (RESTRICTED in
+            control.py) wants a key, made anew by each start and kept in `control.key` in `folder`.
+        image: the folder of a container image's own server, used in place of the wheel's.
     """
 
     def __init__(
@@ -51,7 +55,10 @@ class TritonServer:
         stop_timeout_s: float = 5.0,
         limits: WatchdogLimits = DEFAULT_LIMITS,
         arguments: tuple[str, ...] = (),
+        address: str = HOST,
+        image: Path | None = None,
     ) -> None:
+        self._image = image
         self._health_port = health_port
         self._limits = limits
         self._options = LaunchOptions(
@@ -63,6 +70,8 @@ class TritonServer:
             start_timeout_s=start_timeout_s,
             stop_timeout_s=stop_timeout_s,
             arguments=arguments,
+            address=address,
+            control_key="" if address == HOST else secrets.token_hex(16),
         )
         self._process: ServerProcess | None = None
         self._watchdog: Watchdog | None = None
@@ -123,10 +132,11 @@ class TritonServer:
             PortTakenError: a port is in use; nothing was started.
             ServerStartError: it did not become ready; nothing is left running. The log stays.
         """
-        install = find_server()
+        install = find_server() if self._image is None else find_image_server(self._image)
         self._health_port = choose_ports({**self._options.ports, "health": self._health_port})["health"]
         self._options.folder.mkdir(parents=True, exist_ok=True)
         self.log_path.unlink(missing_ok=True)
+        self._write_key()
         process = self._process = ServerProcess(self._options, install)
         try:
             process.start()
@@ -134,7 +144,7 @@ class TritonServer:
             if canary is not None:
                 canary(self._options.start_timeout_s)
             watchdog = self._watchdog = Watchdog(process, canary, self._limits)
-            self._health = HealthEndpoint(watchdog, self._health_port)
+            self._health = HealthEndpoint(watchdog, self._health_port, self._options.address)
             watchdog.start()
             self._health.start()
         except RankError as error:
@@ -161,6 +171,13 @@ class TritonServer:
         if self._process is not None:
             self._process.stop()
         self._health = self._watchdog = self._process = None
+
+    def _write_key(self) -> None:
+        file = self._options.control_key_file
+        file.unlink(missing_ok=True)
+        if self._options.control_key:
+            file.touch(mode=0o600)
+            file.write_text(self._options.control_key)
 
     def _remove_folder(self) -> None:
         if self._options.temporary:
