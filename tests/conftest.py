@@ -1,4 +1,4 @@
-"""Fixtures that every folder of tests shares. A test that uses `server` is marked `server` by itself."""
+"""Fixtures that every folder of tests shares. A test that uses a server of them is marked `server` by itself."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ MAX_CANDIDATES = 1000
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if "server" in getattr(item, "fixturenames", ()):
+        if {"server", "ensemble_server"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.server)
 
 
@@ -40,6 +40,15 @@ def server(repository: Path) -> Iterator[TritonServer]:
     """One real Triton for all tests that leave it as it is; who kills something starts another."""
     # Its canary is counted as a cold start: none while tests compare counts.
     with TritonServer(repository, limits=WatchdogLimits(canary_period_s=3600)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def ensemble_server(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TritonServer]:
+    """The same release in the layout `ensemble`."""
+    folder = tmp_path_factory.mktemp("ensemble") / "repository"
+    write_repository(repository / "rank" / "1" / "release", folder, "ensemble")
+    with TritonServer(folder, limits=WatchdogLimits(canary_period_s=3600)) as running:
         yield running
 
 

@@ -63,7 +63,7 @@ def test_module_and_recipe_are_under_60_lines() -> None:
 
 def test_the_served_din_ranks_as_the_module_itself(folder: Path) -> None:
     with TritonServer(folder / "var" / "repository") as server:
-        assert set(server.models) == {"din_rank", "din_router", "din_user_encoder", "din_item_scorer"}
+        assert set(server.models) == {"din_rank"}
         table = run(COMMANDS[3], folder, "--url", server.grpc_url)
         printed = run("python ask.py", folder, server.grpc_url)
         with RankClient(server.grpc_url, model="din_rank") as client:

@@ -16,10 +16,18 @@ def test_the_import_rules_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
 
 
-def test_models_that_answered_have_loaded_no_pytorch(server: TritonServer, grpc: RankClient) -> None:
-    assert len(grpc.rank([1, 2, 3], user_id=1)) == 3
+@pytest.mark.parametrize(
+    ("layout", "models"), [("server", {"rank"}), ("ensemble_server", {"router", "user_encoder", "item_scorer"})]
+)
+@pytest.mark.server
+def test_models_that_answered_have_loaded_no_pytorch(
+    request: pytest.FixtureRequest, layout: str, models: set[str]
+) -> None:
+    server: TritonServer = request.getfixturevalue(layout)
+    with RankClient(server.grpc_url, timeout_s=30) as client:
+        assert len(client.rank([1, 2, 3], user_id=1)) == 3
     stubs = server.process.stubs()
-    assert {stub.model for stub in stubs} == {"router", "user_encoder", "item_scorer"}
+    assert {stub.model for stub in stubs} == models
     for stub in stubs:
         maps = Path(f"/proc/{stub.pid}/maps").read_text()
         assert "libtorch" not in maps, stub.model

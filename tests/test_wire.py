@@ -74,9 +74,19 @@ def recipe(request):
     return request.param
 
 
+def rendered(recipe, layout):
+    recipe = recipe.model_copy(update={"serving": recipe.serving.model_copy(update={"layout": layout})})
+    return {model: text_format.Parse(text, pb.ModelConfig()) for model, text in render_configs(recipe).items()}
+
+
 @pytest.fixture
 def configs(recipe):
-    return {model: text_format.Parse(text, pb.ModelConfig()) for model, text in render_configs(recipe).items()}
+    return rendered(recipe, "ensemble")
+
+
+@pytest.fixture
+def single(recipe):
+    return rendered(recipe, "single")["rank"]
 
 
 def documented(rows, recipe):
@@ -87,9 +97,10 @@ def test_the_document_was_read():
     assert (len(INPUTS), len(OUTPUTS), len(PASSED)) == (13, 7, 5)
 
 
-def test_what_clients_send_and_get(configs, recipe):
-    assert tensors(configs["rank"].input) == documented(INPUTS, recipe)
-    assert tensors(configs["rank"].output) == documented(OUTPUTS, recipe)
+def test_what_clients_send_and_get_in_either_layout(configs, single, recipe):
+    for rank in (configs["rank"], single):
+        assert tensors(rank.input) == documented(INPUTS, recipe)
+        assert tensors(rank.output) == documented(OUTPUTS, recipe)
 
 
 def test_what_the_models_say_to_each_other(configs, recipe):
@@ -105,7 +116,7 @@ def test_what_the_models_say_to_each_other(configs, recipe):
 def test_generated_ads(recipe):
     assert (len(ASKED), len(ANSWERED), len(VERIFIED)) == (6, 3, 5)
     recipe = target_recipe(recipe)
-    configs = {model: text_format.Parse(text, pb.ModelConfig()) for model, text in render_configs(recipe).items()}
+    configs = rendered(recipe, "ensemble")
     asked, answered, scored = (documented(rows, recipe) for rows in (ASKED, ANSWERED, VERIFIED))
     assert tensors(configs["generator"].input) == asked and tensors(configs["generator"].output) == scored
     assert tensors(configs["trie_verifier"].input) == scored and tensors(configs["trie_verifier"].output) == answered
@@ -117,6 +128,9 @@ def test_generated_ads(recipe):
     assert tensors(configs["ads"].output) == documented(OUTPUTS, recipe) | found
     steps = {step.model_name: step for step in configs["ads"].ensemble_scheduling.step}
     assert steps["item_scorer"].input_map["candidates"] == steps["router"].input_map["candidates"] == "target_ids"
+    other = rendered(recipe, "single")["ads"]
+    assert (other.input, other.output) == (configs["ads"].input, configs["ads"].output)
+    assert other.ensemble_scheduling.step[2].input_map["candidates"] == "target_ids"
     for model in ("generator", "trie_verifier"):
         for tensor in configs[model].input:
             assert tensor.allow_ragged_batch == (-1 in tensor.dims) and not tensor.optional
@@ -133,12 +147,12 @@ def test_no_output_has_the_name_of_an_input():
     assert not (INPUTS.keys() & OUTPUTS.keys())
 
 
-def test_what_may_differ_in_length_may_be_batched(configs):
-    for model in MODELS:
-        for tensor in configs[model].input:
+def test_what_may_differ_in_length_may_be_batched(configs, single):
+    for config in (single, *(configs[model] for model in MODELS)):
+        for tensor in config.input:
             assert tensor.allow_ragged_batch == (-1 in tensor.dims)
             assert not tensor.optional  # an input that some requests omit stops Triton from batching them
-        assert configs[model].HasField("dynamic_batching")
+        assert config.HasField("dynamic_batching")
 
 
 def test_every_cause_of_an_error_has_a_row_of_bad_input():

@@ -11,7 +11,8 @@ import pytest
 from tests.support.tiny_release import ITEMS, USERS, write_tiny_release
 from triton_ads.cli import main
 from triton_ads.client import Ranking
-from triton_ads.commands.rank import context_values, current_release, ensemble, show
+from triton_ads.recipe.names import LAYOUTS
+from triton_ads.commands.rank import context_values, current_release, ranker, show
 from triton_ads.export.repository import write_repository
 from triton_ads.features.ids import MISSING, raw_id
 from triton_ads.manifest import ManifestError
@@ -183,33 +184,35 @@ def test_without_a_repository_it_says_how_to_make_one(tmp_path, capsys):
 def test_the_newest_version_gives_the_release(repository, tmp_path):
     release = current_release(repository)
     assert (release / "manifest.json").is_file()
-    for model in ("user_encoder", "item_scorer", "rank"):
-        (tmp_path / "repository" / model).mkdir(parents=True)
     for version, name in (("2", "old"), ("10", "new")):
         (tmp_path / name).mkdir()
-        (tmp_path / "repository" / "router" / version).mkdir(parents=True)
-        (tmp_path / "repository" / "router" / version / "release").symlink_to(f"../../../{name}")
+        (tmp_path / "repository" / "rank" / version).mkdir(parents=True)
+        (tmp_path / "repository" / "rank" / version / "release").symlink_to(f"../../../{name}")
     assert current_release(tmp_path / "repository") == (tmp_path / "new").resolve()
     with pytest.raises(ManifestError, match="triton-ads build"):
         current_release(tmp_path / "new")
 
 
-def test_one_of_several_ensembles_is_named(tmp_path):
-    def served(*prefixes):
-        for prefix in prefixes:
-            for model in ("router", "user_encoder", "item_scorer", "rank"):
-                (tmp_path / f"{prefix}{model}").mkdir()
+def test_one_of_several_recipes_is_named(tmp_path):
+    def served(prefix, layout):
+        (tmp_path / f"{prefix}rank").mkdir()
+        for model in LAYOUTS[layout]:
+            version = tmp_path / f"{prefix}{model}" / "1"
+            version.mkdir(parents=True)
+            (version / "release").symlink_to("nowhere")
 
-    served("b_")
+    served("b_", "ensemble")
+    (tmp_path / "half_rank").mkdir()
+    (tmp_path / "half_router").mkdir()
     (tmp_path / "page_rank").mkdir()  # somebody else's
-    assert ensemble(tmp_path) == ensemble(tmp_path, "b_rank") == "b_rank"
-    with pytest.raises(ManifestError, match=r"no ensemble 'page_rank' found; allowed: b_rank$"):
-        ensemble(tmp_path, "page_rank")
-    served("a_")
-    with pytest.raises(ManifestError, match=r"several ensembles found, name one with --model: a_rank, b_rank$"):
-        ensemble(tmp_path)
-    served("")
-    assert (ensemble(tmp_path), ensemble(tmp_path, "a_rank")) == ("rank", "a_rank")
+    assert ranker(tmp_path) == ranker(tmp_path, "b_rank") == "b_rank"
+    with pytest.raises(ManifestError, match=r"no model 'page_rank' found; allowed: b_rank$"):
+        ranker(tmp_path, "page_rank")
+    served("a_", "single")
+    with pytest.raises(ManifestError, match=r"several recipes found, name one with --model: a_rank, b_rank$"):
+        ranker(tmp_path)
+    served("", "single")
+    assert (ranker(tmp_path), ranker(tmp_path, "a_rank")) == ("rank", "a_rank")
 
 
 def test_context_pairs_become_columns(recipe):

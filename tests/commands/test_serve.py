@@ -197,7 +197,7 @@ def test_recipes_that_can_be_loaded_are_served_without_one_that_cannot(serve, tm
     (tmp_path / "broken" / "tiers" / "high" / "item.onnx").unlink()
     served = serve(tmp_path / "repository", "--not-strict")
     printed = "\n".join(served.lines)
-    assert re.search(r"^not served: broken_item_scorer: .*item\.onnx", printed, re.MULTILINE), printed
+    assert re.search(r"^not served: broken_rank: .*item\.onnx", printed, re.MULTILINE), printed
     assert "/v2/models/fine_rank/infer" in printed
     assert "broken_rank/infer" not in printed
     rank = next(line for line in served.lines if "triton-ads rank" in line).strip()

@@ -24,9 +24,10 @@ from triton_ads.manifest import Manifest, ManifestError
 from triton_ads.pipeline.layout import Layout
 from triton_ads.pipeline.stages.repository import run as run_repository_stage
 from triton_ads.recipe import load_recipe, parse_recipe
+from triton_ads.recipe.names import LAYOUTS
 
 ROOT = Path(__file__).parents[2]
-MODELS = {"router", "user_encoder", "item_scorer"}
+ENSEMBLE = {"router", "user_encoder", "item_scorer"}
 RENDER_AGAIN = "render it again with `python -m triton_ads.export.repository` and commit it"
 
 
@@ -60,10 +61,14 @@ def test_rendering_is_deterministic():
 
 
 def test_the_limits_of_the_recipe_are_in_the_configs():
-    recipe = tiny_recipe(max_batch_requests=17, queue_delay_us=250, instances=3)
-    configs = {name: config(text) for name, text in render_configs(recipe).items()}
+    limits = {"max_batch_requests": 17, "queue_delay_us": 250, "instances": 3}
+    recipes = [tiny_recipe(layout=layout, **limits) for layout in LAYOUTS]
+    configs = {name: config(text) for recipe in recipes for name, text in render_configs(recipe).items()}
     assert {c.max_batch_size for c in configs.values()} == {17}
-    for model in MODELS:
+    (single,) = render_configs(recipes[0]).values()
+    (group,) = config(single).instance_group
+    assert (group.count, config(single).backend) == (3, "python")
+    for model in ENSEMBLE:
         assert configs[model].dynamic_batching.max_queue_delay_microseconds == 250
         (group,) = configs[model].instance_group
         assert (group.count, group.kind) == (3, pb.ModelInstanceGroup.KIND_CPU)
@@ -76,7 +81,7 @@ def test_the_limits_of_the_recipe_are_in_the_configs():
 
 def test_a_kind_of_input_that_the_recipe_has_not_is_free_in_length():
     """Triton refuses a dimension of 0 in a config; the tensor that is sent is empty all the same."""
-    document = tiny_recipe().model_dump(mode="json")
+    document = tiny_recipe(layout="ensemble").model_dump(mode="json")
     document["sequences"] = []
     document["features"] = [f for f in document["features"] if f["kind"] != "dense"]
     encoder = config(render_configs(type(tiny_recipe()).model_validate(document))["user_encoder"])
@@ -88,22 +93,38 @@ def test_a_kind_of_input_that_the_recipe_has_not_is_free_in_length():
     }
 
 
-def test_a_repository_for_a_release(tmp_path):
-    release = write_tiny_release(tmp_path / "releases" / "tiny")
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_repository_for_a_release(tmp_path, layout):
+    release = write_tiny_release(tmp_path / "releases" / "tiny", tiny_recipe(layout=layout))
     write_repository(release, tmp_path / "served" / "repository")
     repository = tmp_path / "served" / "repository"
-    assert texts(repository) == render_repository(tiny_recipe())
-    for model in MODELS:
+    assert texts(repository) == render_repository(tiny_recipe(layout=layout))
+    for model in LAYOUTS[layout]:
         link = repository / model / "1" / "release"
         assert link.readlink() == Path("../../../../releases/tiny")
-        assert Manifest.load(link).recipe == tiny_recipe()
+        assert Manifest.load(link).recipe == tiny_recipe(layout=layout)
+
+
+def test_the_other_layout_takes_the_place_of_the_former(tmp_path):
+    release, repository = write_target_release(tmp_path / "release"), tmp_path / "repository"
+    generating = {"generator", "trie_verifier", "target", "ads"}
+    for layout in ("single", "ensemble", "single"):
+        write_repository(release, repository, layout)
+        models = {*LAYOUTS[layout], *generating, "rank"}
+        assert {path.name for path in repository.iterdir()} == models
+        version = {path.name for path in (repository / "rank" / "1").iterdir()}
+        assert version == ({"model.py", "release"} if layout == "single" else {".gitkeep"})
+        assert served_recipes(repository) == {"rank": "tiny"}
+        steps = config((repository / "ads" / "config.pbtxt").read_text()).ensemble_scheduling.step
+        assert [step.model_name for step in steps] == ["generator", "trie_verifier", *LAYOUTS[layout]]
+        assert steps[2].input_map["candidates"] == "target_ids"
 
 
 def test_the_link_still_holds_when_both_are_moved(tmp_path):
     release = write_tiny_release(tmp_path / "var" / "release")
     write_repository(release, tmp_path / "var" / "repository")
     (tmp_path / "var").rename(tmp_path / "elsewhere")
-    Manifest.load(tmp_path / "elsewhere" / "repository" / "router" / "1" / "release")
+    Manifest.load(tmp_path / "elsewhere" / "repository" / "rank" / "1" / "release")
 
 
 def test_a_repository_behind_a_link(tmp_path):
@@ -111,7 +132,7 @@ def test_a_repository_behind_a_link(tmp_path):
     (tmp_path / "deep" / "er").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "deep" / "er")
     write_repository(release, tmp_path / "link" / "repository")
-    Manifest.load(tmp_path / "deep" / "er" / "repository" / "router" / "1" / "release")
+    Manifest.load(tmp_path / "deep" / "er" / "repository" / "rank" / "1" / "release")
 
 
 def test_writing_again_replaces_the_release(tmp_path):
@@ -119,7 +140,7 @@ def test_writing_again_replaces_the_release(tmp_path):
     second = write_tiny_release(tmp_path / "second", tiny_recipe(tile=16))
     for release in (first, second):
         write_repository(release, tmp_path / "repository")
-    found = Manifest.load(tmp_path / "repository" / "item_scorer" / "1" / "release")
+    found = Manifest.load(tmp_path / "repository" / "rank" / "1" / "release")
     assert found.recipe.serving.tile == 16
 
 
@@ -130,15 +151,19 @@ def release_of(folder, name, prefix=None, tile=8):
 
 
 def test_a_prefix_is_part_of_every_name():
-    configs = {name: config(text) for name, text in render_configs(tiny_recipe(prefix="mine")).items()}
+    mine, plain = tiny_recipe(prefix="mine", layout="ensemble"), tiny_recipe(layout="ensemble")
+    configs = {name: config(text) for name, text in render_configs(mine).items()}
     assert set(configs) == {"mine_router", "mine_user_encoder", "mine_item_scorer", "mine_rank"}
     assert all(found.name == name for name, found in configs.items())
     steps = configs["mine_rank"].ensemble_scheduling.step
     assert [step.model_name for step in steps] == ["mine_router", "mine_user_encoder", "mine_item_scorer"]
-    plain = {name: config(text) for name, text in render_configs(tiny_recipe()).items()}
-    assert [t.name for t in configs["mine_rank"].input] == [t.name for t in plain["rank"].input]
-    files = render_repository(tiny_recipe(prefix="mine"))
-    assert files["mine_router/1/model.py"] == render_repository(tiny_recipe())["router/1/model.py"]
+    assert [t.name for t in configs["mine_rank"].input] == [
+        t.name for t in config(render_configs(plain)["rank"]).input
+    ]
+    assert render_repository(mine)["mine_router/1/model.py"] == render_repository(plain)["router/1/model.py"]
+    single = render_repository(tiny_recipe(prefix="mine"))
+    assert set(single) == {"mine_rank/config.pbtxt", "mine_rank/1/model.py"}
+    assert single["mine_rank/1/model.py"] == render_repository(tiny_recipe())["rank/1/model.py"]
 
 
 def test_recipes_with_prefixes_of_their_own_are_served_side_by_side(tmp_path):
@@ -148,7 +173,7 @@ def test_recipes_with_prefixes_of_their_own_are_served_side_by_side(tmp_path):
     assert write_repository(release_of(tmp_path / "b", "second", "b", tile=16), repository) == []
     assert served_recipes(repository) == {"rank": "first", "b_rank": "second"}
     assert {name: text for name, text in texts(repository).items() if not name.startswith("b_")} == before
-    tiles = [Manifest.load(repository / m / "1" / "release").recipe.serving.tile for m in ("router", "b_router")]
+    tiles = [Manifest.load(repository / m / "1" / "release").recipe.serving.tile for m in ("rank", "b_rank")]
     assert tiles == [8, 16]
 
 
@@ -169,7 +194,7 @@ def test_a_recipe_whose_prefix_changed_is_served_once(tmp_path):
     found = write_repository(release_of(tmp_path / "after", "mine", "m"), repository)
     assert found == [Replaced("mine", "rank")]
     assert served_recipes(repository) == {"o_rank": "other", "m_rank": "mine"}
-    assert not (repository / "router").exists()
+    assert not (repository / "rank").exists()
 
 
 def test_models_that_generate_ads_come_and_go_with_their_recipe(tmp_path):
@@ -178,14 +203,14 @@ def test_models_that_generate_ads_come_and_go_with_their_recipe(tmp_path):
     release = write_target_release(tmp_path / "target")
     write_repository(release, repository)
     found = {path.name for path in repository.iterdir()}
-    assert found == MODELS | {"rank"} | generating
+    assert found == {"rank"} | generating
     assert (repository / "generator" / "1" / "release").resolve() == release.resolve()
     assert not (repository / "target" / "1" / "release").exists()  # an ensemble reads nothing
     write_repository(release_of(tmp_path / "plain", "tiny"), repository)
-    assert {path.name for path in repository.iterdir()} == MODELS | {"rank"}
+    assert {path.name for path in repository.iterdir()} == {"rank"}
     write_repository(release, repository)
     write_repository(release_of(tmp_path / "moved", "tiny", "m"), repository)
-    assert {path.name for path in repository.iterdir()} == {f"m_{model}" for model in (*MODELS, "rank")}
+    assert {path.name for path in repository.iterdir()} == {"m_rank"}
 
 
 def test_a_release_that_is_gone_is_known_by_its_folder(tmp_path):
@@ -206,7 +231,7 @@ def test_the_stage_says_whom_it_replaced_and_owns_its_four_folders_only(tmp_path
         layout.release.symlink_to(release)
         written = run_repository_stage(Manifest.load(release).recipe, layout)
         start = f"{prefix}_" if prefix else ""
-        assert {p.name for p in written} == {f"{start}{model}" for model in (*MODELS, "rank")}
+        assert {p.name for p in written} == {f"{start}rank"}
     assert capsys.readouterr().out == (
         "repository: rank served the recipe first, which is served no longer; "
         "give one of the two a `serving.prefix` of its own to serve both\n"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import MAX_CANDIDATES
 from tests.support.tiny_release import ITEMS, USERS, rows_of, tiny_scores
-from triton_ads.client import RankError, ServerUnavailableError
+from triton_ads.client import RankClient, RankError, ServerUnavailableError
 from triton_ads.client.request import json_body, rank_inputs
 from triton_ads.features.ids import OOV, raw_id
 from triton_ads.server.metrics import settled_metric
@@ -249,13 +249,14 @@ def posted(server, body):
         return error.code, error.read().decode()
 
 
-def test_the_choice_of_the_tier_alone_cannot_be_asked_for(server):
+def test_the_choice_of_the_tier_alone_cannot_be_asked_for_of_an_ensemble(server, ensemble_server):
     body = json.loads(json_body(rank_inputs(KNOWN, user_id=USER)))
     chosen = [{"name": "tier"}, {"name": "reason"}]
-    status, text = posted(server, json.dumps({**body, "outputs": chosen}))
+    assert posted(server, json.dumps({**body, "outputs": chosen}))[0] == 200
+    status, text = posted(ensemble_server, json.dumps({**body, "outputs": chosen}))
     assert (status, "unexpected deadlock" in text) == (400, True)
     for further in ("ranked_ids", "scores", "rank_values", "positions", "release"):
-        assert posted(server, json.dumps({**body, "outputs": [*chosen, {"name": further}]}))[0] == 200
+        assert posted(ensemble_server, json.dumps({**body, "outputs": [*chosen, {"name": further}]}))[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -274,7 +275,15 @@ def test_the_http_status_of_a_body_that_triton_cannot_read(server, body, status)
     assert posted(server, body)[0] == status
 
 
-def test_a_route_of_another_release_names_both(client, server):
+@pytest.fixture(params=["grpc", "http"])
+def ensemble_client(request, ensemble_server):
+    url = ensemble_server.grpc_url if request.param == "grpc" else ensemble_server.http_url
+    with RankClient(url, request.param, timeout_s=30) as running:
+        yield running
+
+
+def test_a_route_of_another_release_names_both(ensemble_client):
+    client = ensemble_client
     release = client.rank(KNOWN).release
     inputs = {
         "user_rows": np.ones((1, 4), np.int64),
@@ -286,7 +295,8 @@ def test_a_route_of_another_release_names_both(client, server):
         client.transport.infer("user_encoder", inputs, 30)
 
 
-def test_a_state_of_another_release_names_both(client):
+def test_a_state_of_another_release_names_both(ensemble_client):
+    client = ensemble_client
     release = client.rank(KNOWN).release
     inputs = {
         "candidates": np.array([KNOWN], np.int64),
@@ -313,7 +323,7 @@ BAD = [
 def test_neighbours_of_bad_requests_get_what_they_would_have_got_alone(client, server):
     good = [{"candidates": list(ITEMS[i : i + 20]), "user_id": USERS[i], "tier": TIER} for i in range(20)]
     alone = [client.rank(**request) for request in good]
-    before = counted(server, "refused"), counted(server, "batches", model="router")
+    before = counted(server, "refused"), counted(server, "batches", model="rank")
     failures: list[object] = []
     barrier = threading.Barrier(2 * len(good))
 
@@ -339,4 +349,4 @@ def test_neighbours_of_bad_requests_get_what_they_would_have_got_alone(client, s
         thread.join()
     assert failures == []
     assert counted(server, "refused") == before[0] + 200
-    assert counted(server, "batches", model="router") - before[1] < 400  # good and bad ones shared batches
+    assert counted(server, "batches", model="rank") - before[1] < 400  # good and bad ones shared batches

@@ -12,7 +12,7 @@ from triton_ads.server.metrics import settled_metric
 
 CLIENTS = 64
 ROUNDS = 3
-MODELS = ("router", "user_encoder", "item_scorer")
+MODELS = {"server": ("rank",), "ensemble_server": ("router", "user_encoder", "item_scorer")}
 
 
 def requests():
@@ -31,19 +31,20 @@ def requests():
     ]
 
 
-def batching(server):
+def batching(server, models):
     """Executions and requests so far, by model."""
     names = ("triton_ads_batches_total", "triton_ads_batched_requests_total")
-    return {m: np.array([settled_metric(server.metrics_url, name, model=m) for name in names]) for m in MODELS}
+    return {m: np.array([settled_metric(server.metrics_url, name, model=m) for name in names]) for m in models}
 
 
-@pytest.mark.parametrize("protocol", ["grpc", "http"])
-def test_64_clients_at_once_get_what_each_gets_alone(server, protocol):
-    asked = requests()
+@pytest.mark.parametrize(("layout", "protocol"), [("server", "grpc"), ("server", "http"), ("ensemble_server", "grpc")])
+@pytest.mark.server
+def test_64_clients_at_once_get_what_each_gets_alone(request, layout, protocol):
+    server, models, asked = request.getfixturevalue(layout), MODELS[layout], requests()
     url = server.grpc_url if protocol == "grpc" else server.http_url
     with RankClient(url, protocol, timeout_s=60) as client:
         alone = [client.rank(**request) for request in asked]
-    before = batching(server)
+    before = batching(server, models)
     barrier = threading.Barrier(CLIENTS)
 
     def work(request):
@@ -53,7 +54,7 @@ def test_64_clients_at_once_get_what_each_gets_alone(server, protocol):
 
     with ThreadPoolExecutor(CLIENTS) as pool:
         together = list(pool.map(work, asked))
-    after = batching(server)
+    after = batching(server, models)
 
     for request, expected, rankings in zip(asked, alone, together, strict=True):
         for ranking in rankings:
@@ -64,7 +65,7 @@ def test_64_clients_at_once_get_what_each_gets_alone(server, protocol):
             # 1e-6: another batch is another tile, and float32 sums in another order.
             np.testing.assert_allclose(ranking.scores[order], expected.scores[expected_order], rtol=0, atol=1e-6)
             assert np.all(np.diff(ranking.scores[:, 1]) <= 0)
-    for model in MODELS:
+    for model in models:
         executions, answered = after[model] - before[model]
         assert answered == CLIENTS * ROUNDS
         assert answered / executions > 1, f"{model} was never given more than one request at once"

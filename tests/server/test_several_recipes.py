@@ -11,7 +11,7 @@ from tests.support.tiny_release import tiny_recipe, write_tiny_release
 from triton_ads.client import RankClient, RankError
 from triton_ads.export.repository import write_repository
 from triton_ads.recipe import parse_recipe
-from triton_ads.recipe.names import MODELS
+from triton_ads.recipe.names import askable
 from triton_ads.server import ServerStartError, TritonServer
 from triton_ads.server.canary import RankCanary
 from triton_ads.server.metrics import settled_metric
@@ -43,7 +43,7 @@ def clients(server, **options):
 
 
 def test_each_answers_within_its_own_limits(two):
-    assert set(two.models) == {f"{name}_{model}" for name in LIMITS for model in (*MODELS, "rank")}
+    assert set(two.models) == {f"{name}_rank" for name in LIMITS}
     for name, client in clients(two, timeout_s=30).items():
         with client:
             most = LIMITS[name]
@@ -60,7 +60,7 @@ def test_there_is_no_ensemble_without_a_prefix(two):
 
 def test_metrics_tell_them_apart(two):
     def requests(name):
-        return settled_metric(two.metrics_url, "triton_ads_batched_requests_total", model=f"{name}_item_scorer")
+        return settled_metric(two.metrics_url, "triton_ads_batched_requests_total", model=f"{name}_rank")
 
     with RankClient(two.grpc_url, model="a_rank", timeout_s=30) as client:
         before = requests("a")
@@ -87,7 +87,7 @@ def test_a_killed_stub_of_one_does_not_disturb_the_other(two):
     asking = threading.Thread(target=ask_a)
     asking.start()
     try:
-        os.kill(before["models"]["b_item_scorer"][0], signal.SIGKILL)
+        os.kill(before["models"]["b_rank"][0], signal.SIGKILL)
         end = time.monotonic() + 30
         while two.watchdog.status()["counts"]["reloads"] == before["counts"]["reloads"] or not two.watchdog.ready:
             assert time.monotonic() < end
@@ -105,10 +105,11 @@ def test_a_killed_stub_of_one_does_not_disturb_the_other(two):
 
 
 def test_the_canary_asks_every_ensemble_and_names_those_that_fail(two):
-    RankCanary(two.http_url, lambda: two.models)(30)
-    gone = [f"c_{model}" for model in (*MODELS, "rank")]
+    asked = askable(two.process.options.repository, two.models)
+    assert asked == ["a_rank", "b_rank"]
+    RankCanary(two.http_url, lambda: asked)(30)
     with pytest.raises(RankError, match=r"^c_rank: .*unknown model: 'c_rank'"):
-        RankCanary(two.http_url, lambda: [*two.models, *gone])(30)
+        RankCanary(two.http_url, lambda: [*asked, "c_rank"])(30)
 
 
 @pytest.fixture
@@ -120,10 +121,10 @@ def broken(tmp_path):
 
 
 def test_a_broken_recipe_is_told_and_the_other_served_where_that_is_wanted(broken):
-    with pytest.raises(ServerStartError, match="b_item_scorer"), TritonServer(broken):
+    with pytest.raises(ServerStartError, match="b_rank"), TritonServer(broken):
         pass
     with TritonServer(broken, strict=False, limits=QUICK) as server:
-        assert "b_item_scorer" in server.process.failures
+        assert "b_rank" in server.process.failures
         assert "a_rank" in server.models
         assert "b_rank" not in server.models
         with RankClient(server.grpc_url, model="a_rank", timeout_s=30) as client:

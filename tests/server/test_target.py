@@ -14,6 +14,7 @@ from tests.support.tiny_target import MET, Exhaustive, target_recipe, write_targ
 from triton_ads.cli import main
 from triton_ads.client import RankClient, RankError, TargetClient
 from triton_ads.export.repository import write_repository
+from triton_ads.recipe.names import askable
 from triton_ads.server import TritonServer
 from triton_ads.server.canary import RankCanary
 from triton_ads.server.metrics import settled_metric
@@ -37,8 +38,7 @@ def server(release: Path) -> Iterator[TritonServer]:
 
 
 def test_the_models_that_serve(server: TritonServer) -> None:
-    rank = {"router", "user_encoder", "item_scorer", "rank"}
-    assert set(server.models) == rank | {"generator", "trie_verifier", "target", "ads"}
+    assert set(server.models) == {"rank", "generator", "trie_verifier", "target", "ads"}
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
@@ -106,10 +106,11 @@ def test_ads_are_the_targets_ranked(server: TritonServer) -> None:
 
 
 def test_the_canary_asks_the_generator_too(server: TritonServer) -> None:
-    RankCanary(server.http_url, lambda: server.models)(30)
-    gone = [f"c_{model}" for model in ("router", "user_encoder", "item_scorer", "rank", "target")]
+    asked = askable(server.process.options.repository, server.models)
+    assert asked == ["rank", "target"]
+    RankCanary(server.http_url, lambda: asked)(30)
     with pytest.raises(RankError, match=r"c_rank: .*c_target: "):
-        RankCanary(server.http_url, lambda: [*server.models, *gone])(30)
+        RankCanary(server.http_url, lambda: [*asked, "c_rank", "c_target"])(30)
 
 
 def test_metrics_of_the_search(server: TritonServer) -> None:

@@ -16,6 +16,7 @@ from tests.support.echo_repository import MODEL, write_echo
 from tests.support.tiny_release import ITEMS, USERS
 from triton_ads.client import RankClient, RankError, RankTimeoutError
 from triton_ads.client.transport import HttpTransport
+from triton_ads.export.repository import write_repository
 from triton_ads.server import TritonServer, watchdog
 from triton_ads.server.install import find_server
 from triton_ads.server.launcher import LaunchOptions, ServerProcess
@@ -35,6 +36,14 @@ def watched(repository):
     """A server of its own: it is hurt again and again."""
     with TritonServer(repository, limits=QUICK) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def repository(repository, tmp_path_factory):
+    """In the layout of most processes."""
+    folder = tmp_path_factory.mktemp("watched") / "repository"
+    write_repository(repository / "rank" / "1" / "release", folder, "ensemble")
+    return folder
 
 
 def until(condition, limit_s=RECOVERY_S):

@@ -1,4 +1,4 @@
-"""The whole chain in one process against the slow reference: values, edges, neighbours."""
+"""`rank` of both layouts in one process against the slow reference: values, edges, neighbours."""
 
 import time
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.chain import Chain
+from tests.support.chain import Chain, Single
 from tests.support.rank_reference import RankReference
 from tests.support.tiny_release import ITEMS, USERS, tiny_recipe, write_tiny_release
 from triton_ads.client.request import rank_inputs
@@ -45,6 +45,11 @@ def check(answer, expected):
     assert (answer["rank_values"].dtype, answer["rank_values"].shape) == (np.float32, (1, n))
     assert shapes == {"ranked_ids": ("i", (1, n)), "scores": ("f", (1, n, 2)), "positions": ("i", (1, n))}
     assert (answer["scores"].dtype, answer["positions"].dtype) == (np.float32, np.int32)
+
+
+@pytest.fixture
+def chain(layout):
+    return layout
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -216,8 +221,9 @@ def test_64_requests_of_mixed_sizes_and_tiers_equal_each_alone(chain, reference)
             rtol=0,
             atol=TOLERANCE,
         )
-    assert counted[count.BATCHES, ()] == 3  # one a step
-    assert counted[count.GROUPED, ("standard",)] == counted[count.GROUPED, ("high",)] == 64  # 32 in two steps
+    steps, grouping = (1, 1) if isinstance(chain, Single) else (3, 2)
+    assert counted[count.BATCHES, ()] == steps
+    assert counted[count.GROUPED, ("standard",)] == counted[count.GROUPED, ("high",)] == 32 * grouping
     assert counted[count.CANDIDATES, ("standard",)] + counted[count.CANDIDATES, ("high",)] == sum(sizes)
 
 
@@ -428,15 +434,15 @@ def test_the_high_tier_answers_only_in_its_scenarios(tmp_path):
 
 def test_a_score_that_is_no_number_is_refused_and_its_neighbour_is_answered(chain, monkeypatch):
     """What a model makes of a huge dense value: infinity less infinity."""
-    scorer = chain.scorer
-    score = scorer._tiers[0].score
+    items = chain.service._items if isinstance(chain, Single) else chain.scorer._items
+    score = items._tiers[0].score
 
     def overflowing(states, lengths, item_ids_MF, item_dense_MD):
         scores_MK = score(states, lengths, item_ids_MF, item_dense_MD)
         scores_MK[item_dense_MD[:, 0] > 1e38] = np.nan
         return scores_MK
 
-    monkeypatch.setattr(scorer._tiers[0], "score", overflowing)
+    monkeypatch.setattr(items._tiers[0], "score", overflowing)
     huge = {"item_dense": floats(1, 2, 3e38, 4, 5), "insisted_tier": np.array([[b"standard"]], np.object_)}
     neighbour, bad = chain.rank([good(), good(**huge)])
     assert isinstance(bad, RequestError)

@@ -24,7 +24,7 @@ class Doubler:
     """Doubles numbers; -1 cannot be parsed, -2 breaks the parser, 13 breaks every group it is in, 14 is refused."""
 
     def __init__(self):
-        self.groups = []
+        self.answered = []
         self.gate = threading.Event()
         self.gate.set()
         self.entered = threading.Event()
@@ -37,15 +37,15 @@ class Doubler:
             raise KeyError("y")
         return Request(value, group, deadline_us)
 
-    def group(self, request):
-        return request.number
+    def groups(self, requests):
+        return [request.number for request in requests]
 
     def answer(self, requests):
         values = [request.value for request in requests]
         self.entered.set()
         if requests[0].number:
             assert self.gate.wait(10)
-        self.groups.append((requests[0].number, values))
+        self.answered.append((requests[0].number, values))
         if 13 in values:
             raise FloatingPointError("13 is unlucky")
         return [
@@ -89,13 +89,13 @@ def test_a_batch_is_one_group(dispatcher, service, counters):
     batch = calls(1, 2, 3)
     dispatcher.execute(batch)
     assert results(batch) == [2, 4, 6]
-    assert service.groups == [(0, [1, 2, 3])]
+    assert service.answered == [(0, [1, 2, 3])]
     assert counters.drain() == {(count.BATCHES, ()): 1, (count.REQUESTS, ()): 3}
 
 
 def test_an_empty_batch(dispatcher, service):
     dispatcher.execute([])
-    assert service.groups == []
+    assert service.answered == []
 
 
 def test_a_request_that_cannot_be_parsed_is_refused_alone(dispatcher, service, counters):
@@ -107,7 +107,7 @@ def test_a_request_that_cannot_be_parsed_is_refused_alone(dispatcher, service, c
         6,
         (Cause.INTERNAL, "internal error: KeyError: 'y'"),
     ]
-    assert service.groups == [(0, [1, 3])]
+    assert service.answered == [(0, [1, 3])]
     counted = counters.drain()
     assert counted[count.REFUSED, (Cause.WRONG_LENGTH,)] == counted[count.REFUSED, (Cause.INTERNAL,)] == 1
 
@@ -119,14 +119,14 @@ def test_a_request_of_several_users_or_none_is_refused_alone(dispatcher, service
     dispatcher.execute(batch)
     message = f"x: first dimension {users} found, 1 allowed: a request is one user's"
     assert results(batch) == [2, (Cause.WRONG_LENGTH, message), 6]
-    assert service.groups == [(0, [1, 3])]
+    assert service.answered == [(0, [1, 3])]
 
 
 def test_a_request_that_breaks_its_group_breaks_only_itself(dispatcher, service):
     batch = calls(1, 13, 3)
     dispatcher.execute(batch)
     assert results(batch) == [2, (Cause.INTERNAL, "internal error: FloatingPointError: 13 is unlucky"), 6]
-    assert service.groups == [(0, [1, 13, 3]), (0, [1]), (0, [13]), (0, [3])]
+    assert service.answered == [(0, [1, 13, 3]), (0, [1]), (0, [13]), (0, [3])]
 
 
 def test_a_service_may_refuse_one_of_a_group(dispatcher):
@@ -139,7 +139,7 @@ def test_a_deadline_that_has_passed(dispatcher, service, counters):
     batch = [*calls(1, deadline_us=PAST), *calls(2, deadline_us=NOW)]
     dispatcher.execute(batch)
     assert results(batch) == [(Cause.DEADLINE, "deadline exceeded: it passed 0.5 ms ago"), 4]
-    assert service.groups == [(0, [2])]
+    assert service.answered == [(0, [2])]
     assert counters.drain()[count.REFUSED, (Cause.DEADLINE,)] == 1
 
 
@@ -192,7 +192,7 @@ def test_what_piles_up_in_the_slow_lane_is_answered_together_group_by_group(disp
     service.gate.set()
     assert results(first + later) == [2, 4, 6, 8, 10]
     # The lane takes [1] or, if it was slow to wake, [1 2 3 4] at once; from then on at most 4, ordered by group.
-    assert [values for _, values in service.groups] in ([[1], [3, 5], [2, 4]], [[1, 3], [2, 4], [5]])
+    assert [values for _, values in service.answered] in ([[1], [3, 5], [2, 4]], [[1, 3], [2, 4], [5]])
 
 
 def test_a_deadline_that_passes_in_the_slow_lane(service, counters):

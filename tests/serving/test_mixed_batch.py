@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from tests.support.tiny_release import tiny_recipe, tiny_scores
 from triton_ads.serving import counters as count
 from triton_ads.serving.counters import Counters
-from triton_ads.serving.encoder_model import EncoderRequest, TierEncoder
 from triton_ads.serving.engines import OnnxEngine
 from triton_ads.serving.mixed_batch import TierScorer
-from triton_ads.serving.service import Route
-from triton_ads.serving.state import HEADER, StateFormat
+from triton_ads.serving.tier_encoder import TierEncoder
+from triton_ads.serving.users import UserRow
 
 RECIPE = tiny_recipe(max_batch_requests=6)  # tiles of 8 in buckets of 1, 2 and 4
 SIZES = {"standard": 5, "high": 9}
@@ -48,11 +47,10 @@ class FixedShapes(Recording):
 def users(n, seed=0):
     rng = np.random.default_rng(seed)
     return [
-        EncoderRequest(
-            Route(0, 0, 0),
-            rng.integers(-2, 30, 4),
-            rng.normal(size=3).astype(np.float32),
-            rng.integers(0, 9, 11),
+        UserRow(
+            rng.integers(-2, 30, (1, 4)),
+            rng.normal(size=(1, 3)).astype(np.float32),
+            rng.integers(0, 9, (1, 11)),
         )
         for _ in range(n)
     ]
@@ -74,7 +72,7 @@ def parts(request, engine_class, release_folder):
     """Encoder and scorer of a tier, warmed up, with their engines."""
     tier, counters = request.param, Counters()
     user, item = (engine_class(release_folder / "tiers" / tier / f"{side}.onnx") for side in ("user", "item"))
-    encoder = TierEncoder(tier, user, RECIPE, StateFormat("0" * 12, SIZES[tier]), counters)
+    encoder = TierEncoder(tier, user, RECIPE, SIZES[tier], counters)
     scorer = TierScorer(tier, item, RECIPE, SIZES[tier], counters)
     encoder.warm_up()
     scorer.warm_up()
@@ -90,21 +88,21 @@ def test_scores_are_those_of_each_candidate_alone(parts, lengths):
     asked = users(len(lengths))
     states_BZ = encoder.encode(asked)
     ids_MF, dense_MD = candidates(lengths)
-    scores_MK = scorer.score(list(states_BZ[:, HEADER:]), lengths, ids_MF, dense_MD)
+    scores_MK = scorer.score(states_BZ, lengths, ids_MF, dense_MD)
     end = 0
     for request, length in zip(asked, lengths, strict=True):
         start, end = end, end + length
-        of_user = (request.rows_F, request.floats_D, request.sequences_L)
+        of_user = (request.rows_1F[0], request.floats_1D[0], request.sequences_1L[0])
         expected_NK = tiny_scores(RECIPE, tier, *of_user, ids_MF[start:end], dense_MD[start:end])
         np.testing.assert_allclose(scores_MK[start:end], expected_NK, rtol=0, atol=TOLERANCE)
 
 
 def test_nothing_of_an_earlier_batch_is_left(parts):
     _, encoder, scorer, _ = parts
-    states = list(encoder.encode(users(2))[:, HEADER:])
+    states = encoder.encode(users(2)).copy()
     small = candidates([3, 2])
     before = scorer.score(states, [3, 2], *small)
-    scorer.score(list(encoder.encode(users(6, seed=5))[:, HEADER:]), [30] * 6, *candidates([30] * 6, seed=6))
+    scorer.score(encoder.encode(users(6, seed=5)), [30] * 6, *candidates([30] * 6, seed=6))
     np.testing.assert_array_equal(scorer.score(states, [3, 2], *small), before)
 
 
@@ -119,10 +117,10 @@ def test_the_warm_up_runs_every_bucket(parts, engine_class):
 def test_only_fixed_shapes_are_padded(parts, engine_class):
     """17 and 3 candidates: 3 + 1 tiles of 8 = 4 tiles, of 32 rows; 5 candidates alone: a bucket of 1 either way."""
     tier, encoder, scorer, counters = parts
-    states = list(encoder.encode(users(2))[:, HEADER:])
+    states = encoder.encode(users(2)).copy()
     counters.drain()
     for lengths, filled, hit in (([17, 3], 32, "4"), ([10], 16, "2"), ([3, 2, 1], 24, "4")):
-        scorer.score((states * 2)[: len(lengths)], lengths, *candidates(lengths))
+        scorer.score(np.tile(states, (2, 1))[: len(lengths)], lengths, *candidates(lengths))
         counted = counters.drain()
         assert counted[count.SLOTS, (tier,)] == (int(hit) * 8 if engine_class.padded else filled)
         assert counted[count.CANDIDATES, (tier,)] == sum(lengths)
@@ -133,5 +131,5 @@ def test_only_fixed_shapes_are_padded(parts, engine_class):
 def test_the_encoder_s_batches_are_powers_of_two_up_to_the_largest(release_folder, largest):
     recipe = tiny_recipe(max_batch_requests=largest)
     engine = Recording(release_folder / "tiers" / "standard" / "user.onnx")
-    TierEncoder("standard", engine, recipe, StateFormat("0" * 12, 5), Counters()).warm_up()
+    TierEncoder("standard", engine, recipe, 5, Counters()).warm_up()
     assert sorted(engine.shapes) == sorted({*[n for n in (1, 2, 4, 8, 16, 32) if n < largest], largest})

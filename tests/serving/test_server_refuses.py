@@ -1,6 +1,7 @@
 """A version whose release is damaged is not served, and the log says which file."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -12,12 +13,16 @@ from triton_ads.server.launcher import ServerStartError
 
 @pytest.mark.server
 @pytest.mark.parametrize(
-    ("file", "model"),
-    [("store/users/history.npy", "router"), ("tiers/high/item.onnx", "item_scorer")],
+    ("layout", "file", "model"),
+    [
+        ("single", "store/users/history.npy", "rank"),
+        ("ensemble", "store/users/history.npy", "router"),
+        ("ensemble", "tiers/high/item.onnx", "item_scorer"),
+    ],
 )
-def test_a_damaged_release(tmp_path: Path, file: str, model: str) -> None:
+def test_a_damaged_release(tmp_path: Path, layout: Literal["single", "ensemble"], file: str, model: str) -> None:
     release = write_tiny_release(tmp_path / "release")
-    write_repository(release, tmp_path / "repository")
+    write_repository(release, tmp_path / "repository", layout)
     path = release / file
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1

@@ -1,4 +1,4 @@
-"""The ensemble `rank` without Triton: the three services behind their dispatchers, one after the other."""
+"""`rank` without Triton in both layouts: three services behind their dispatchers, one after the other, or one."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -12,9 +12,11 @@ from triton_ads.serving.counters import Counters, Metric
 from triton_ads.serving.dispatch import Dispatcher
 from triton_ads.serving.encoder_model import UserEncoderService
 from triton_ads.serving.errors import RequestError
+from triton_ads.serving.rank_model import RankService
 from triton_ads.serving.release import Release
 from triton_ads.serving.router_model import Router
 from triton_ads.serving.scorer_model import ItemScorer
+from triton_ads.serving.service import Service
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -61,13 +63,13 @@ class Chain:
         opened = Release.open(release)
         self.recipe: Recipe = opened.recipe
         self.counters = Counters()
-        services = (
-            Router(opened, self.counters),
-            UserEncoderService(opened, self.counters),
-            ItemScorer(opened, self.counters),
-        )
-        self.router, self.encoder, self.scorer = services
-        self._steps = [Dispatcher(s, self.counters, self.recipe.serving.max_batch_requests) for s in services]
+        self._steps = [Dispatcher(s, self.counters, self.recipe.serving.max_batch_requests) for s in self._open(opened)]
+
+    def _open(self, release: Release) -> Sequence[Service]:
+        """The services in the order in which a request meets them."""
+        self.router = Router(release, self.counters)
+        self.encoder, self.scorer = UserEncoderService(release, self.counters), ItemScorer(release, self.counters)
+        return self.router, self.encoder, self.scorer
 
     def rank(self, batch: Sequence[Tensors]) -> list[Tensors | RequestError]:
         """One batch through all steps: for each request every tensor of the ensemble, or its error."""
@@ -96,3 +98,12 @@ class Chain:
     def close(self) -> None:
         for step in self._steps:
             step.stop()
+
+
+class Single(Chain):
+    """Answers batches as the model of the layout `single` does."""
+
+    def _open(self, release: Release) -> Sequence[Service]:
+        self.service = RankService(release, self.counters)
+        self.router = self.service.router
+        return (self.service,)

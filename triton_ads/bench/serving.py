@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from triton_ads.bench import serving_contender as contenders
 from triton_ads.bench import serving_requests as requests
-from triton_ads.bench.serving_contender import NAIVE, UNMIXED, Answer, Ask, Contender
+from triton_ads.bench.serving_contender import NAIVE, OURS, UNMIXED, Answer, Ask, Contender
 from triton_ads.bench.serving_cores import Cores, busy_s, on_core
 from triton_ads.bench.serving_peers.ranker import export_rows, load_ranker
 from triton_ads.bench.serving_plot import save_plot
@@ -37,7 +37,7 @@ from triton_ads.loadtest.load import Load, LoadError, Outcome, Running, apply_lo
 from triton_ads.loadtest.requests import Prepared, write_requests
 from triton_ads.manifest import Manifest
 from triton_ads.pipeline.layout import Layout
-from triton_ads.recipe.names import ENSEMBLE, prefixed
+from triton_ads.recipe.names import RANK, prefixed
 from triton_ads.server.ports import HOST
 
 #: Offered rates of the open loop, as shares of what the contender answered in the closed loop of CLAIMED clients.
@@ -125,8 +125,11 @@ class Bench:
         version = contenders.write_peer("naive", "NaiveModel", release, tier, PEER_BATCH, naive)
         export_rows(ranker, release, version)
         contenders.write_peer("unmixed", "UnmixedModel", release, tier, PEER_BATCH, unmixed)
+        other = contenders.other_layout(release, folder / "other_layout")
+        model = prefixed(RANK, recipe.serving.prefix)
         self.contenders = [
-            contenders.ours(layout.repository, prefixed(ENSEMBLE, recipe.serving.prefix), tier),
+            contenders.ours(OURS, layout.repository, model, tier),
+            contenders.ours(f"{OURS} as {other}", folder / "other_layout", model, tier),
             contenders.triton_peer(NAIVE, "naive", naive),
             contenders.triton_peer(UNMIXED, "unmixed", unmixed),
         ]

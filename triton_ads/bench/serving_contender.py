@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import tritonclient.http as triton
@@ -24,13 +25,14 @@ from tritonclient.grpc import model_config_pb2 as pb
 
 from triton_ads.bench.serving_peers.peer_model import TIER
 from triton_ads.client.request import rank_inputs
+from triton_ads.export.repository import write_repository
 from triton_ads.loadtest.load import Running
 from triton_ads.loadtest.requests import post, triton_request
 from triton_ads.manifest import Manifest
+from triton_ads.recipe.names import RELEASE_LINK
 from triton_ads.server import TritonServer
 from triton_ads.server.ports import HOST, choose_ports
 from triton_ads.server.watchdog import WatchdogLimits
-from triton_ads.serving.release import RELEASE_LINK
 
 # N candidates, K labels
 
@@ -76,12 +78,12 @@ class Contender:
     scores: Callable[[Answer, Ask], NDArray[np.float32]]
 
 
-def ours(repository: Path, ensemble: str, tier: str) -> Contender:
-    """The ensemble `rank` under the name that it has in the repository."""
+def ours(name: str, repository: Path, model: str, tier: str) -> Contender:
+    """`rank` in either layout, under the name that it has in the repository."""
 
     def request(ask: Ask) -> bytes:
         inputs = rank_inputs(ask.candidates_N, user_id=ask.user, deadline_us=_FAR_US, tier=tier)
-        return triton_request(ensemble, inputs).content
+        return triton_request(model, inputs).content
 
     def scores(answer: Answer, ask: Ask) -> NDArray[np.float32]:
         result = _triton_result(answer)
@@ -90,7 +92,15 @@ def ours(repository: Path, ensemble: str, tier: str) -> Contender:
         scores_NK[position_N] = ranked_NK
         return scores_NK
 
-    return Contender(OURS, lambda: _triton(repository), request, scores)
+    return Contender(name, lambda: _triton(repository), request, scores)
+
+
+def other_layout(release: Path, repository: Path) -> str:
+    """Write a repository that serves the release in the layout that its recipe has not; returns which."""
+    other: Literal["single", "ensemble"]
+    other = "ensemble" if Manifest.load(release, verify_files=False).recipe.serving.layout == "single" else "single"
+    write_repository(release, repository, other)
+    return other
 
 
 def triton_peer(name: str, model: str, repository: Path) -> Contender:

@@ -27,8 +27,7 @@ from triton_ads.features.ids import MISSING, raw_id
 from triton_ads.inspection.titles import load_titles
 from triton_ads.manifest import Manifest, ManifestError
 from triton_ads.recipe import Recipe
-from triton_ads.recipe.names import ENSEMBLE, chain_of, ensembles
-from triton_ads.serving.release import RELEASE_LINK
+from triton_ads.recipe.names import RANK, RELEASE_LINK, chain_of, rankers
 from triton_ads.serving.store import ItemStore
 
 
@@ -49,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     try:
-        model = ensemble(args.repository, args.model)
+        model = ranker(args.repository, args.model)
         folder = current_release(args.repository, model)
         recipe = Manifest.load(folder, verify_files=False).recipe
         known = ItemStore(folder / "store" / "items", recipe).ids
@@ -87,30 +86,30 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def ensemble(repository: Path, asked: str | None = None) -> str:
-    """The ensemble of a repository to ask; where `asked` names none, the only one, or `rank`.
+def ranker(repository: Path, asked: str | None = None) -> str:
+    """The `rank` of a repository to ask; where `asked` names none, the only one, or the one without prefix.
 
     Raises:
-        ManifestError: there is no such ensemble, or several and none is called `rank`.
+        ManifestError: there is no such model, or several and none is without prefix.
     """
-    served = ensembles([path.name for path in repository.glob("*") if path.is_dir()])
+    served = rankers(repository)
     if not served:
         raise ManifestError(f"{repository}: no model repository with a release; make one with: triton-ads build")
-    if asked is None and len(served) > 1 and ENSEMBLE not in served:
-        raise ManifestError(f"{repository}: several ensembles found, name one with --model: {', '.join(served)}")
-    chosen = asked or (ENSEMBLE if ENSEMBLE in served else served[0])
+    if asked is None and len(served) > 1 and RANK not in served:
+        raise ManifestError(f"{repository}: several recipes found, name one with --model: {', '.join(served)}")
+    chosen = asked or (RANK if RANK in served else served[0])
     if chosen not in served:
-        raise ManifestError(f"{repository}: no ensemble {asked!r} found; allowed: {', '.join(served)}")
+        raise ManifestError(f"{repository}: no model {asked!r} found; allowed: {', '.join(served)}")
     return chosen
 
 
 def current_release(repository: Path, model: str | None = None) -> Path:
-    """The release behind the newest version of any model of an ensemble, chosen as `ensemble` does.
+    """The release behind the newest version of any model that answers for a `rank`, chosen as `ranker` does.
 
     Raises:
         ManifestError: the repository holds none.
     """
-    chain = chain_of(ensemble(repository, model))
+    chain = chain_of(ranker(repository, model), [path.name for path in repository.glob("*") if path.is_dir()])
     found = (p for name in chain for p in (repository / name).glob(f"*/{RELEASE_LINK}"))
     links = [p for p in found if p.parent.name.isdigit() and p.is_dir()]
     if not links:

@@ -18,7 +18,7 @@ from types import FrameType
 
 from triton_ads.client.request import json_body, rank_inputs
 from triton_ads.commands.options import MAX_PORT, whole
-from triton_ads.recipe.names import ENSEMBLE, ensembles
+from triton_ads.recipe.names import RANK, rankers
 from triton_ads.server import PortTakenError, ServerInstallError, ServerStartError, TritonServer
 from triton_ads.server.metrics import LATENCY_QUANTILES
 from triton_ads.server.ports import HOST
@@ -122,7 +122,7 @@ def _introduce(server: TritonServer, repository: Path) -> None:
     print(f"  log      {_shown(server.log_path)}")
     for model, reason in server.process.failures.items():
         print(f"not served: {model}: {reason}", file=sys.stderr)
-    asked = ensembles(server.models)
+    asked = [rank for rank in rankers(repository) if rank in server.models]
     if asked:
         request = _shown(server.log_path.with_name("request.json"))
         request.write_text(json_body(rank_inputs([1, 2, 3], user_id=42)))
@@ -140,7 +140,7 @@ def _shown(path: Path) -> Path:
 
 def _rank_command(server: TritonServer, repository: Path, model: str) -> str:
     command = "triton-ads rank --user 42 --candidates 500 --top 10"
-    if model != ENSEMBLE:
+    if model != RANK:
         command += f" --model {model}"
     if server.process.ports["gRPC"] != GRPC_PORT:
         command += f" --url {server.grpc_url}"

@@ -23,7 +23,7 @@ from triton_ads.commands.serve import REPOSITORY
 from triton_ads.features.ids import MISSING
 from triton_ads.inspection.titles import load_titles
 from triton_ads.manifest import ManifestError
-from triton_ads.recipe.names import TARGET, beside, ensembles
+from triton_ads.recipe.names import TARGET, beside, rankers
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -96,8 +96,7 @@ def generating(repository: Path, name: str, asked: str | None) -> str:
     Raises:
         ManifestError: there is no such ensemble, or several and none is without prefix.
     """
-    folders = [path.name for path in repository.glob("*") if path.is_dir()]
-    found = {beside(rank, name): rank for rank in ensembles(folders) if beside(rank, name) in folders}
+    found = {beside(rank, name): rank for rank in rankers(repository) if (repository / beside(rank, name)).is_dir()}
     if not found:
         raise ManifestError(
             f"{repository}: no recipe that generates ads; make one with: "

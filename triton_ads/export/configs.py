@@ -1,5 +1,5 @@
-"""The Triton configurations of a recipe: three Python models and the ensemble `rank` that chains them; of a recipe
-that generates ads, two more and the ensembles `target` and `ads`.
+"""The Triton configurations of a recipe: the model `rank`, or three Python models and the ensemble `rank` that chains
+them, as its layout says; of a recipe that generates ads, two models more and the ensembles `target` and `ads`.
 
 Their names carry the recipe's prefix (triton_ads/recipe/names.py).
 
@@ -19,9 +19,9 @@ from triton_ads.recipe import Recipe
 from triton_ads.recipe.names import (
     ADS,
     ENCODER,
-    ENSEMBLE,
     GENERATOR,
-    MODELS,
+    LAYOUTS,
+    RANK,
     ROUTER,
     SCORER,
     TARGET,
@@ -48,20 +48,26 @@ class Wire:
     outputs: tuple[Tensor, ...]
 
 
-#: The input of `item_scorer` that is the verifier's answer where ads are generated.
+#: The input of what ranks that is the verifier's answer where ads are generated.
 _CANDIDATES = "candidates"
 
 
 def wire(recipe: Recipe) -> dict[str, Wire]:
-    """Inputs and outputs of the recipe's models and ensembles, by name without prefix."""
+    """Inputs and outputs of the models and ensembles of a recipe, in either layout, by name without prefix."""
     rank = _rank_wire(recipe)
-    return rank if recipe.target is None else rank | _target_wire(rank[ENSEMBLE])
+    return rank if recipe.target is None else rank | _target_wire(rank[RANK])
 
 
 def chains(recipe: Recipe) -> dict[str, tuple[str, ...]]:
     """The models behind every ensemble of the recipe, without prefix."""
-    found: dict[str, tuple[str, ...]] = {ENSEMBLE: MODELS}
-    return found if recipe.target is None else found | {TARGET: TARGET_MODELS, ADS: (*TARGET_MODELS, *MODELS)}
+    models = LAYOUTS[recipe.serving.layout]
+    found: dict[str, tuple[str, ...]] = {} if RANK in models else {RANK: models}
+    return found if recipe.target is None else found | {TARGET: TARGET_MODELS, ADS: (*TARGET_MODELS, *models)}
+
+
+def models_of(recipe: Recipe) -> tuple[str, ...]:
+    """The models of the recipe, without prefix."""
+    return (*LAYOUTS[recipe.serving.layout], *(TARGET_MODELS if recipe.target is not None else ()))
 
 
 def _rank_wire(recipe: Recipe) -> dict[str, Wire]:
@@ -100,7 +106,7 @@ def _rank_wire(recipe: Recipe) -> dict[str, Wire]:
         ROUTER: Wire(tuple(t for name, t in client.items() if name not in items), (*encoded, route, *chosen)),
         ENCODER: Wire((*encoded, route), (state,)),
         SCORER: Wire((client["candidates"], *(client[name] for name in items), route, state), ranking),
-        ENSEMBLE: Wire(tuple(client.values()), (*ranking[:4], *chosen, ranking[4])),
+        RANK: Wire(tuple(client.values()), (*ranking[:4], *chosen, ranking[4])),
     }
 
 
@@ -148,11 +154,9 @@ def render_configs(recipe: Recipe, version: int = 1) -> dict[str, str]:
     `version` of the models that it chains, so that it never mixes two.
     """
     wires = wire(recipe)
-    chained = chains(recipe)
-    models = dict.fromkeys(name for chain in chained.values() for name in chain)
     rendered = [
-        *(_model(name, wires[name], recipe) for name in models),
-        *(_ensemble(name, chain, wires, recipe, version) for name, chain in chained.items()),
+        *(_model(name, wires[name], recipe) for name in models_of(recipe)),
+        *(_ensemble(name, chain, wires, recipe, version) for name, chain in chains(recipe).items()),
     ]
     configs = {config.name: config for config in rendered}
     head = f"# Rendered from the recipe `{recipe.name}` by triton_ads/export/configs.py. Change the recipe, not this.\n"
@@ -171,7 +175,7 @@ def _model(name: str, tensors: Wire, recipe: Recipe) -> pb.ModelConfig:
         instance_group=[pb.ModelInstanceGroup(kind=pb.ModelInstanceGroup.KIND_CPU, count=serving.instances)],
         dynamic_batching=pb.ModelDynamicBatching(
             max_queue_delay_microseconds=serving.queue_delay_us,
-            default_queue_policy=pb.ModelQueuePolicy(max_queue_size=serving.max_queue),
+            default_queue_policy=pb.ModelQueuePolicy(max_queue_size=serving.max_queue) if serving.max_queue else None,
         ),
     )
 

@@ -52,10 +52,11 @@ class Serving(Part):
     max_candidates: Int = Field(default=2000, ge=1, le=100_000, description="candidates in a request")
     max_batch_requests: Int = Field(default=64, ge=1, le=1024, description="requests in a batch")
     max_queue: Int = Field(
-        default=256,
+        default=0,
         ge=0,
         le=100_000,
-        description="requests that may wait for a model; more are refused at once; 0: any number",
+        description="requests that may wait for a model; more are refused at once; 0: any number. "
+        "With a bound Triton at times leaves a lone request waiting, half a second at most (docs/serving.md)",
     )
     queue_delay_us: Int = Field(default=0, ge=0, le=100_000, description="how long a batch may wait to fill")
     deadline_ms: Int = Field(default=100, ge=1, le=60_000, description="deadline of a request that sends none")

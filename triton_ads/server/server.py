@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from triton_ads.client import RankError
-from triton_ads.recipe.names import ensembles
+from triton_ads.recipe.names import askable
 from triton_ads.server.canary import RankCanary
 from triton_ads.server.health import HealthEndpoint
 from triton_ads.server.image import find_image_server
@@ -140,7 +140,9 @@ class TritonServer:
         process = self._process = ServerProcess(self._options, install)
         try:
             process.start()
-            canary = RankCanary(self.http_url, lambda: process.models) if ensembles(process.models) else None
+            repository = self._options.repository
+            asked = askable(repository, process.models)
+            canary = RankCanary(self.http_url, lambda: askable(repository, process.models)) if asked else None
             if canary is not None:
                 canary(self._options.start_timeout_s)
             watchdog = self._watchdog = Watchdog(process, canary, self._limits)

@@ -1,7 +1,7 @@
 """From a batch of requests to their answers: each checked by itself, answered with its group, refused alone.
 
-    batch -> parse -> group 0 (the default tier)  -> answered in this call
-                   -> other groups                -> the slow lane: a thread, which takes what has piled up
+    batch -> parse -> group -> group 0 (the default tier)  -> answered in this call
+                            -> other groups                -> the slow lane: a thread, which takes what has piled up
 
 An execution of Triton returns when group 0 is answered, so the next batch of the default tier starts at once, and the
 high tier runs beside it (ONNX Runtime releases Python's lock).
@@ -10,6 +10,7 @@ high tier runs beside it (ONNX Runtime releases Python's lock).
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from triton_ads.serving import counters as count
@@ -36,6 +37,15 @@ class Call(Protocol):
     def refuse(self, error: RequestError) -> None: ...
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """A request that was read."""
+
+    call: Call
+    request: Any
+    group: int = 0
+
+
 class Dispatcher:
     """Answers batches with a service. It raises nothing: a failure of ours is the error of the request that met it.
 
@@ -46,68 +56,85 @@ class Dispatcher:
 
     def __init__(self, service: Service, counters: Counters, largest: int, now: Callable[[], int] = now_us) -> None:
         self._service, self._counters, self._now = service, counters, now
-        self._lane: Lane[tuple[Call, Any]] = Lane(self._answer_by_group, largest)
+        self._lane: Lane[_Asked] = Lane(self._answer_by_group, largest)
 
     def execute(self, calls: Sequence[Call]) -> None:
         """Answer the calls of group 0; see to it that the others are answered."""
         self._counters.add(count.BATCHES)
         self._counters.add(count.REQUESTS, amount=len(calls))
-        now: list[tuple[Call, Any]] = []
-        later: list[tuple[Call, Any]] = []
+        parsed: list[_Asked] = []
         for call in calls:
             try:
                 tensors = call.tensors()
                 check_batch(tensors)
-                request = self._service.parse(tensors)
-                (later if self._service.group(request) else now).append((call, request))
+                parsed.append(_Asked(call, self._service.parse(tensors)))
             except Exception as error:
                 self._refuse(call, error)
+        grouped = self._grouped(self._in_time(parsed))
+        later = [asked for asked in grouped if asked.group]
         if later:
-            for call, _ in later:
-                call.defer()
+            for asked in later:
+                asked.call.defer()
             self._lane.put(later)
-        if now:
-            self._answer(now)
+        self._answer([asked for asked in grouped if not asked.group])
 
     def stop(self) -> None:
         """Answer what the slow lane still holds, and end it."""
         self._lane.stop()
 
-    def _answer_by_group(self, items: list[tuple[Call, Any]]) -> None:
-        groups: dict[int, list[tuple[Call, Any]]] = defaultdict(list)
-        for call, request in items:
-            groups[self._service.group(request)].append((call, request))
+    def _in_time(self, requests: list[_Asked]) -> list[_Asked]:
+        """Refuse those that are too late."""
+        alive, now = [], self._now()
+        for asked in requests:
+            try:
+                check_deadline(asked.request.deadline_us, now)
+                alive.append(asked)
+            except RequestError as error:
+                self._refuse(asked.call, error)
+        return alive
+
+    def _grouped(self, requests: list[_Asked]) -> list[_Asked]:
+        """Ask the service for the groups."""
+        if not requests:
+            return []
+        try:
+            groups = self._service.groups([asked.request for asked in requests])
+        except Exception as error:
+            if len(requests) == 1:
+                self._refuse(requests[0].call, error)
+                return []
+            # One of them may be the reason: each gets what it would have got alone.
+            return [grouped for asked in requests for grouped in self._grouped([asked])]
+        return [replace(asked, group=group) for asked, group in zip(requests, groups, strict=True)]
+
+    def _answer_by_group(self, requests: list[_Asked]) -> None:
+        groups: dict[int, list[_Asked]] = defaultdict(list)
+        for asked in requests:
+            groups[asked.group].append(asked)
         for number in sorted(groups):
             self._answer(groups[number])
 
-    def _answer(self, group: list[tuple[Call, Any]]) -> None:
+    def _answer(self, group: list[_Asked]) -> None:
         """Answer the requests of one group that are still worth it."""
-        alive, now = [], self._now()
-        for call, request in group:
-            try:
-                check_deadline(request.deadline_us, now)
-                alive.append((call, request))
-            except RequestError as error:
-                self._refuse(call, error)
+        alive = self._in_time(group)
         if not alive:
             return
         try:
-            answers = self._service.answer([request for _, request in alive])
+            answers = self._service.answer([asked.request for asked in alive])
         except Exception as error:
             if len(alive) == 1:
-                self._refuse(alive[0][0], error)
+                self._refuse(alive[0].call, error)
                 return
-            # One of them may be the reason: each gets what it would have got alone.
-            for one in alive:
+            for one in alive:  # as in _grouped
                 self._answer([one])
             return
-        for (call, _), answer in zip(alive, answers, strict=True):
+        for asked, answer in zip(alive, answers, strict=True):
             try:
                 if isinstance(answer, RequestError):
                     raise answer
-                call.answer(answer)
+                asked.call.answer(answer)
             except Exception as error:
-                self._refuse(call, error)
+                self._refuse(asked.call, error)
 
     def _refuse(self, call: Call, error: Exception) -> None:
         if not isinstance(error, RequestError):

@@ -18,6 +18,9 @@ class Engine(Protocol):
     #: True: a run takes a whole bucket, its padding included, because shapes are fixed (CUDA graphs). False: it takes
     #: the filled part of a bucket, because padding costs time and a new shape costs nothing (ONNX Runtime on a CPU).
     padded: bool
+    #: Candidates beyond which a run is cut in several, unless it is padded. Where what a run computes on the
+    #: way no longer fits the caches it gets slower, while matrix products are at full speed from about 64 rows on.
+    most_rows: int
     #: The inputs of the graph. A recipe without dense columns, say, has no `item_dense`.
     inputs: frozenset[str]
 
@@ -37,6 +40,9 @@ class OnnxEngine:
     """
 
     padded = False
+    #: Measured on the two MovieLens tiers and a core with 1 MiB of L2: 128 to 768 rows take the same time a row, 2,048
+    #: take 5 to 15 % more, 8,192 take 15 to 30 % more.
+    most_rows = 384
 
     def __init__(self, path: Path, threads: int = 1) -> None:
         options = ort.SessionOptions()

@@ -32,7 +32,7 @@ class TierScorer:
 
     def score(
         self,
-        states: Sequence[NDArray[np.float32]],
+        states_BZ: NDArray[np.float32],
         lengths: Sequence[int],
         item_ids_MF: NDArray[np.int64],
         item_dense_MD: NDArray[np.float32],
@@ -40,7 +40,7 @@ class TierScorer:
         """Probabilities of all candidates.
 
         Args:
-            states: one a request, float32 [Z], without header.
+            states_BZ: of the requests' users, float32, without headers.
             lengths: candidates of each request, at least one; they sum to M.
             item_ids_MF: rows of the item columns, int64, request after request.
             item_dense_MD: dense item columns, float32.
@@ -48,21 +48,29 @@ class TierScorer:
         Returns:
             float32 [M, K].
         """
-        for request, state_Z in enumerate(states):
-            self._states_BZ[request] = state_Z
         size = self._tile if self._engine.padded else tile_size(lengths, self._tile)
-        runs = plan(lengths, size, self._sizes[-1] * self._tile // size)
-        if len(runs) > 1:
+        largest = at_once = self._sizes[-1] * self._tile // size
+        if self._engine.padded:
+            states_BZ = self._padded(states_BZ)
+        else:
+            at_once = min(largest, max(1, self._engine.most_rows // size))
+        runs = plan(lengths, size, at_once)
+        if sum(run.tiles for run in runs) > largest:
             self._counters.add(count.BUCKET_MISSES, self._tier, Miss.OVER_LARGEST)
         scores_MK = np.empty((len(item_ids_MF), self._labels), np.float32)
         for run in runs:
-            self._run(run, len(states), item_ids_MF, item_dense_MD, scores_MK)
+            self._run(run, states_BZ, item_ids_MF, item_dense_MD, scores_MK)
         return scores_MK
+
+    def _padded(self, states_BZ: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The buffer of states, which has a fixed shape."""
+        self._states_BZ[: len(states_BZ)] = states_BZ
+        return self._states_BZ
 
     def _run(
         self,
         run: Run,
-        users: int,
+        states_BZ: NDArray[np.float32],
         item_ids_MF: NDArray[np.int64],
         item_dense_MD: NDArray[np.float32],
         scores_MK: NDArray[np.float32],
@@ -74,7 +82,7 @@ class TierScorer:
         pack(run, item_dense_MD, bucket.item_dense_RD[:rows])
         pack_users(run, bucket.user_of_tile_C[:tiles])
         inputs = bucket.inputs(tiles, run.size)
-        inputs["state"] = self._states_BZ if self._engine.padded else self._states_BZ[:users]
+        inputs["state"] = states_BZ
         start = time.perf_counter()
         self._engine.run(inputs, bucket.output(tiles, run.size))
         self._count(bucket, rows, run, time.perf_counter() - start)
@@ -94,4 +102,4 @@ class TierScorer:
             rows = tiles * self._tile
             item_ids_MF = np.zeros((rows, self._buckets[0].item_ids_RF.shape[1]), np.int64)
             item_dense_MD = np.zeros((rows, self._buckets[0].item_dense_RD.shape[1]), np.float32)
-            self.score([self._states_BZ[0]], [rows], item_ids_MF, item_dense_MD)
+            self.score(self._states_BZ[:1], [rows], item_ids_MF, item_dense_MD)

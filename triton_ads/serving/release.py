@@ -8,8 +8,6 @@ from triton_ads.features.vocabulary import Tables
 from triton_ads.manifest import Manifest, ManifestError, file_digest
 from triton_ads.recipe import Recipe
 
-RELEASE_LINK = "release"
-
 
 @dataclass(frozen=True)
 class Release:

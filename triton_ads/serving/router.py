@@ -21,6 +21,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+from numpy.typing import NDArray
+
 from triton_ads.manifest import CostModel
 from triton_ads.recipe import Recipe
 
@@ -82,6 +85,13 @@ class Policy:
 class Decision:
     tier: str
     reason: Reason
+
+    def tensors(self) -> dict[str, NDArray[np.object_]]:
+        """The outputs `tier` and `reason` of docs/wire.md."""
+        return {
+            "tier": np.array([[self.tier.encode()]], np.object_),
+            "reason": np.array([[self.reason.encode()]], np.object_),
+        }
 
 
 def decide(

@@ -108,10 +108,15 @@ class Router:
         """Candidates a second that the high tier may score under the load just now."""
         return self._budget.per_second
 
-    def group(self, request: RouterRequest) -> int:
-        return 0
+    def groups(self, requests: Sequence[RouterRequest]) -> list[int]:
+        return [0] * len(requests)
 
     def answer(self, requests: Sequence[RouterRequest]) -> list[Outputs | RequestError]:
+        decided = zip(requests, self.choose(requests), strict=True)
+        return [self._outputs(request, decision) for request, decision in decided]
+
+    def choose(self, requests: Sequence[RouterRequest]) -> list[Decision]:
+        """The tier of each request. What is given to the high tier is taken from its budget, so ask once."""
         now = self._now()
         if self._reports is not None:
             self._reports.read(self._load.saw)
@@ -121,15 +126,15 @@ class Router:
             if self._gain is not None
             else [0.0] * len(requests)
         )
-        answers: list[Outputs | RequestError] = []
+        decisions = []
         for request, gain in zip(requests, gains, strict=True):
             decision = self._decide(request, float(gain), now)
             if decision.tier == self._policy.high_tier:
                 self._budget.spend(request.candidates)
                 self._backlog.add(self._policy.high_ms(request.candidates), now)
             self._counters.add(count.CHOICES, decision.tier, decision.reason)
-            answers.append(self._outputs(request, decision.tier, decision.reason))
-        return answers
+            decisions.append(decision)
+        return decisions
 
     def _decide(self, request: RouterRequest, gain: float, now: int) -> Decision:
         left_ms, ahead_ms = (request.deadline_us - now) / 1000, self._backlog.ahead_ms(now)
@@ -148,14 +153,14 @@ class Router:
             self._load.saw(crowded=True)  # it would have been in time but for the queue
         return decision
 
-    def _outputs(self, request: RouterRequest, tier: str, reason: Reason) -> Outputs:
+    def _outputs(self, request: RouterRequest, decision: Decision) -> Outputs:
+        tier = self._tier_index[decision.tier]
         return {
             "user_rows": request.user.rows_1F,
             "user_floats": request.user.floats_1D,
             "sequence_rows": request.user.sequences_1L,
-            "route": Route(self._tier_index[tier], request.deadline_us, self._release.number).tensor(),
-            "tier": np.array([[tier.encode()]], np.object_),
-            "reason": np.array([[reason.encode()]], np.object_),
+            "route": Route(tier, request.deadline_us, self._release.number).tensor(),
+            **decision.tensors(),
         }
 
     def warm_up(self) -> None:

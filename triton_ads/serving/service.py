@@ -1,4 +1,4 @@
-"""A service: one step of the ensemble, free of Triton."""
+"""A service: what a model does, free of Triton: one step of the ensemble, or all of them."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from triton_ads.serving import counters as count
 from triton_ads.serving.checks import Tensors
+from triton_ads.serving.counters import Counters
 from triton_ads.serving.errors import Cause, RequestError
 from triton_ads.serving.release import Release
 
@@ -25,7 +27,7 @@ class Request(Protocol):
 
 
 class Service(Protocol):
-    """Parses requests one by one and answers them in groups. It never changes the tensors that it is given."""
+    """Parses requests one by one, and answers them in groups. It never changes the tensors that it is given."""
 
     def parse(self, tensors: Tensors) -> Any:
         """Check and read one request.
@@ -34,8 +36,11 @@ class Service(Protocol):
             RequestError: it cannot be answered.
         """
 
-    def group(self, request: Any) -> int:
-        """Requests of a batch with the same number are answered together, lower numbers first."""
+    def groups(self, requests: Sequence[Any]) -> list[int]:
+        """The group of each request of a batch, asked once for each request.
+
+        Those of one group are answered together, lower numbers first, and those of group 0 at once.
+        """
 
     def answer(self, requests: Sequence[Any]) -> list[Outputs | RequestError]:
         """Answer requests of one group, each with its outputs or its refusal."""
@@ -76,6 +81,12 @@ class Route:
         if not 0 <= tier < len(release.tiers):
             raise RequestError(Cause.UNKNOWN_TIER, f"route: tier {tier} found, 0 to {len(release.tiers) - 1} allowed")
         return cls(tier, deadline_us, number)
+
+
+def count_group(counters: Counters, tier: str, requests: int) -> None:
+    """Count a group of requests that is run together."""
+    counters.add(count.GROUPS, tier)
+    counters.add(count.GROUPED, tier, amount=requests)
 
 
 def tier_order(release: Release, tier: int) -> int:

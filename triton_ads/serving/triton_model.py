@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from triton_ads.recipe.names import RELEASE_LINK
 from triton_ads.serving.checks import Tensors
 from triton_ads.serving.counters import METRICS, Counters, Metric, Reporter
 from triton_ads.serving.dispatch import Dispatcher
 from triton_ads.serving.errors import Cause, RequestError
 from triton_ads.serving.load_report import LoadSender
-from triton_ads.serving.release import RELEASE_LINK
 from triton_ads.serving.service import Outputs, Service
 
 

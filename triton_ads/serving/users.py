@@ -19,12 +19,18 @@ from triton_ads.serving.store import UserStore
 
 
 @dataclass(frozen=True)
-class EncodedUser:
-    """The user and context side of one request, as the models read it; each with Triton's batch of 1 in front."""
+class UserRow:
+    """The user and context side of one request, as the engines read it; each with Triton's batch of 1 in front."""
 
     rows_1F: NDArray[np.int64]
     floats_1D: NDArray[np.float32]
     sequences_1L: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class EncodedUser(UserRow):
+    """What the router knows besides."""
+
     history: int  # events known of the user
 
 

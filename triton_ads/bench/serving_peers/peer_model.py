@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triton_ads.bench.serving_peers.lookup import Lookup
-from triton_ads.serving.release import RELEASE_LINK
+from triton_ads.recipe.names import RELEASE_LINK
 
 # N candidates, K labels
 

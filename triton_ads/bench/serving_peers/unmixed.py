@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from triton_ads.bench.serving_peers.peer_model import PeerModel
 from triton_ads.manifest import Manifest
+from triton_ads.recipe.names import RELEASE_LINK
 from triton_ads.serving.engines import OnnxEngine
-from triton_ads.serving.release import RELEASE_LINK
 
 # N candidates, Z floats of state, K labels
 

@@ -1,0 +1,5 @@
+"""rank: looks the user up, chooses the tier, scores all candidates and ranks them. See triton_ads/serving/rank_model.py."""
+
+from triton_ads.serving.rank_model import RankModel as TritonPythonModel
+
+__all__ = ["TritonPythonModel"]
