@@ -38,10 +38,12 @@ def hugging_face_model(tied: bool = True, **changes: Any) -> LlamaForCausalLM:
     return model
 
 
-def save_folder(folder: Path, model: LlamaForCausalLM, shard_size: str = "5GB") -> Path:
+def save_folder(
+    folder: Path, model: LlamaForCausalLM, shard_size: str = "5GB", tokens: Tokenizer | None = None
+) -> Path:
     """As `save_pretrained` writes it, with a tokenizer."""
     model.save_pretrained(folder, max_shard_size=shard_size)
-    tokenizer().save(str(folder / "tokenizer.json"))
+    (tokens or tokenizer()).save(str(folder / "tokenizer.json"))
     return folder
 
 

@@ -1,17 +1,14 @@
-"""A small tokenizer of text: letters, digits, a few signs, two merges; with an end of line or without one."""
-
-from string import ascii_letters, digits
+"""A small tokenizer of any text: a token for every byte, two merges; with an end of line or without one."""
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-#: Bytes that are no visible letter are written as GPT-2 does: Ċ the end of a line, Ġ a space.
-_LETTERS = [*"abcdefghijklmnopqrstuvwxyz", *ascii_letters[26:], *digits, "(", ")", "Ġ"]
-TOKENS = ["<end>", "Ċ", *_LETTERS, "ab", "Ġa"]
+#: Bytes are written as GPT-2 does: Ċ the end of a line, Ġ a space.
+_BYTES = [*"abcdefghijklmnopqrstuvwxyz", *sorted(set(pre_tokenizers.ByteLevel.alphabet()) - set("Ċ"))]
+TOKENS = ["<end>", "Ċ", *dict.fromkeys(_BYTES), "ab", "Ġa"]
 
 
-def text_tokenizer(end_of_line: bool = True, extra: tuple[str, ...] = ()) -> Tokenizer:
-    """`extra`: further single signs, behind the others."""
-    tokens = [token for token in (*TOKENS, *extra) if end_of_line or token != "Ċ"]
+def text_tokenizer(end_of_line: bool = True) -> Tokenizer:
+    tokens = [token for token in TOKENS if end_of_line or token != "Ċ"]
     made = Tokenizer(models.BPE({token: number for number, token in enumerate(tokens)}, [("a", "b"), ("Ġ", "a")]))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()

@@ -97,6 +97,13 @@ def tokenizer_of(path: Path) -> str:
     return open_checkpoint(path).tokenizer
 
 
+def title_tokenizer(recipe: Recipe, downloads: Path) -> str | None:
+    """Of identifiers that are titles, the tokenizer whose tokens they are."""
+    if recipe.target is None or recipe.target.identifiers.of != "titles":
+        return None
+    return tokenizer_of(checkpoint_of(recipe, downloads))
+
+
 def check_trained_for(path: Path, tree: Tree) -> None:
     """
     Raises:

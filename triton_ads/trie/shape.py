@@ -5,11 +5,15 @@ below its survivors, in one forward of a + b C milliseconds, after k - 1 steps o
 average nodes of their level; a model that prefers crowded branches finds more below them.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from triton_ads.trie.tree import Tree
+from triton_ads.trie.branching import check_branching, choose_branching
+from triton_ads.trie.build import TreeError
+from triton_ads.trie.tree import Ints, Tree
 
 #: Milliseconds of a forward, fixed and for each token, of a 12 x 512 decoder on one core: what a shape is judged by
 #: where no model has been measured.
@@ -39,6 +43,11 @@ class Shape:
     best_level: int | None  # at which verifying is cheapest; None where stepping to the end is
 
     @property
+    def best_ms(self) -> float:
+        """After the prompt, by the best plan."""
+        return self.stepping_ms / self.gain
+
+    @property
     def gain(self) -> float:
         """How many times faster the best plan is than stepping."""
         times = [level.verify_ms for level in self.levels if level.verify_ms is not None]
@@ -51,17 +60,47 @@ def shape_of(tree: Tree, beam: int, fixed_ms: float = FIXED_MS, token_ms: float 
     Raises:
         ValueError: a beam below 1 or costs below 0.
     """
+    starts = np.array(tree.level_start, np.int64)
+    return _shape(np.diff(starts), tree.internal_between(starts[:-1], starts[1:]), beam, fixed_ms, token_ms)
+
+
+def shape_of_clusters(
+    ads: int, branching: tuple[int, ...], beam: int, fixed_ms: float = FIXED_MS, token_ms: float = TOKEN_MS
+) -> Shape:
+    """The shape that balanced clusters of `ads` ads would have (cluster.py), from their numbers alone.
+
+    Raises:
+        TreeError: no room for so many ads.
+        ValueError: as for `shape_of`.
+    """
+    check_branching(branching, ads)
+    nodes = [1]
+    sizes = {ads: 1}  # ads of a node of this level -> nodes of that size
+    for width in branching:
+        below: Counter[int] = Counter()
+        for size, count in sizes.items():
+            parts = min(width, size)
+            each, larger = divmod(size, parts)
+            below[each] += count * (parts - larger)
+            if larger:
+                below[each + 1] += count * larger
+        sizes = below
+        nodes.append(sum(sizes.values()))
+    nodes_K = np.array(nodes, np.int64)
+    return _shape(nodes_K, np.append(nodes_K[:-1], 0), beam, fixed_ms, token_ms)
+
+
+def _shape(nodes: Ints, internal: Ints, beam: int, fixed_ms: float, token_ms: float) -> Shape:
+    """Of every level from the root on: nodes, and those of them that have children."""
     if beam < 1 or fixed_ms < 0 or token_ms < 0:
         raise ValueError(f"beam {beam}, fixed_ms {fixed_ms}, token_ms {token_ms} found; 1, 0 and 0 or more are allowed")
-    starts = np.array(tree.level_start, np.int64)
-    internal = tree.internal_between(starts[:-1], starts[1:])
-    nodes = np.diff(starts)
     survivors = np.minimum(nodes, beam)
     share = survivors / nodes
     step_tokens = share * internal
     below = np.cumsum(internal[::-1])[::-1]  # internal nodes of this level and all deeper ones
     levels, spent = [], 0.0
-    for k in range(1, tree.length + 1):
+    last = len(nodes) - 1
+    for k in range(1, last + 1):
         verify_tokens = float(share[k] * below[k])
         verify_ms = spent + fixed_ms + token_ms * verify_tokens if internal[k] else None
         levels.append(
@@ -69,7 +108,7 @@ def shape_of(tree: Tree, beam: int, fixed_ms: float = FIXED_MS, token_ms: float 
                 level=k,
                 nodes=int(nodes[k]),
                 ads=int(nodes[k] - internal[k]),
-                branching=float(nodes[k + 1] / internal[k]) if k < tree.length else 0.0,
+                branching=float(nodes[k + 1] / internal[k]) if k < last else 0.0,
                 survivors=int(survivors[k]),
                 step_tokens=float(step_tokens[k]),
                 verify_tokens=verify_tokens,
@@ -106,4 +145,30 @@ def described(tree: Tree, shape: Shape, beam: int) -> str:
             *lines,
             f"{plan}: {shape.gain:.2f}x over stepping, {shape.stepping_ms:.0f} ms",
         ]
+    )
+
+
+def compared(ads: int, lengths: Iterable[int], beam: int, events: int, fixed_ms: float, token_ms: float) -> str:
+    """Clusters with identifiers of other lengths, as a table: what each would cost a request.
+
+    Every token more is a forward more, and one more for each of the journey's `events` in the prompt. So among clusters
+    the shortest identifiers are the fastest, and how many are worth their time is a question of recall.
+
+    Lengths without room for so many ads are left out.
+    """
+    head = ("length", "children", "prompt tokens", "prompt, ms", "then stepping, ms", "or verifying, ms")
+    rows = []
+    for length in lengths:
+        try:
+            branching = choose_branching(ads, length)
+        except TreeError:
+            continue
+        shape = shape_of_clusters(ads, branching, beam, fixed_ms, token_ms)
+        prompt = events * length
+        figures = (fixed_ms + token_ms * prompt, shape.stepping_ms, shape.best_ms)
+        children = " ".join(map(str, branching))
+        rows.append((str(length), children, str(prompt), *(f"{figure:.0f}" for figure in figures)))
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (head, *rows)
     )

@@ -7,20 +7,14 @@ from triton_ads.data.sources import read_log
 from triton_ads.pipeline.layout import Layout
 from triton_ads.recipe import Recipe
 from triton_ads.targeting.catalogue import write_catalogue
-from triton_ads.targeting.published import checkpoint_of, tokenizer_of
+from triton_ads.targeting.published import title_tokenizer
 from triton_ads.trie.shape import described, shape_of
-
-
-def tokenizer(recipe: Recipe, downloads: Path) -> str | None:
-    """Of identifiers that are titles, the tokenizer whose tokens they are."""
-    assert recipe.target is not None
-    return tokenizer_of(checkpoint_of(recipe, downloads)) if recipe.target.identifiers.of == "titles" else None
 
 
 def run(recipe: Recipe, layout: Layout) -> Sequence[Path]:
     assert recipe.target is not None  # the plan asks for this stage of no other recipe
     log, folder = read_log(recipe, layout.downloads), layout.work("identifiers")
-    tree = write_catalogue(recipe, recipe.target, log, folder, tokenizer(recipe, layout.downloads))
+    tree = write_catalogue(recipe, recipe.target, log, folder, title_tokenizer(recipe, layout.downloads))
     beam = recipe.target.beam
     print(described(tree, shape_of(tree, beam), beam), flush=True)
     return ()
