@@ -206,7 +206,7 @@ def test_a_server_that_says_nothing_is_not_waited_for(protocol, timeout_s, deadl
         url = f"127.0.0.1:{silent.getsockname()[1]}"
         with RankClient(url, protocol, timeout_s=timeout_s) as client:
             began = time.monotonic()
-            with pytest.raises(RankTimeoutError, match=f"no answer from {url} within 200 ms"):
+            with pytest.raises(RankTimeoutError, match=f"no answer from {url} within (199|200) ms"):
                 client.rank([1], deadline_ms=deadline_ms)
             assert 0.15 < time.monotonic() - began < 0.6
 

@@ -11,10 +11,11 @@ import time
 import numpy as np
 import pytest
 
-from tests.drills.traffic import QUESTIONS, Traffic, ask, check_no_mixture
+from tests.drills.traffic import QUESTIONS, Traffic, check_no_mixture, questions_alone
 from tests.support.next_release import derived, write_releases
 from tests.support.tiny_release import tiny_recipe
-from triton_ads.client import RankClient
+from tests.support.tiny_target import target_recipe
+from triton_ads.client import TargetClient
 from triton_ads.export.repository import write_repository
 from triton_ads.export.served import PublishRunningError
 from triton_ads.manifest import Manifest
@@ -32,8 +33,8 @@ QUICK = PublishLimits(watch_s=1.0, watch_period_s=0.2, quiet_s=0.5)
 class Place:
     """A server, its repository, and releases that may be published: the first is served."""
 
-    def __init__(self, folder):
-        self.releases = write_releases(folder / "releases", tiny_recipe(), 3)
+    def __init__(self, folder, recipe, count):
+        self.releases = write_releases(folder / "releases", recipe, count)
         self.repository = folder / "repository"
         write_repository(self.releases[0], self.repository)
         self.server = TritonServer(self.repository, limits=WatchdogLimits(canary_period_s=1.0))
@@ -41,13 +42,8 @@ class Place:
     def publisher(self, **options):
         return Publisher(self.repository, self.server.http_url, **{"limits": QUICK, **options})
 
-    def answers(self):
-        """What the release that is served answers to every question."""
-        with RankClient(self.server.grpc_url, timeout_s=10) as client:
-            return {question: ask(client, question) for question in QUESTIONS}
-
     def served(self):
-        (release,) = {ranking.release for ranking in self.answers().values()}
+        (release,) = questions_alone(self.server)
         return release
 
     def files(self):
@@ -69,14 +65,14 @@ def name_of(release):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    place = Place(tmp_path_factory.mktemp("publish"))
+    place = Place(tmp_path_factory.mktemp("publish"), tiny_recipe(), 3)
     with place.server:
         yield place
 
 
 def test_a_new_release_under_load_loses_no_request_and_mixes_no_answer(place):
     first, second, _ = place.releases
-    expected = {name_of(first): place.answers()}
+    expected = questions_alone(place.server)
     old = first.with_name("tiny-000000000000")
     shutil.copytree(first, old)
     os.utime(old / "manifest.json", (0, 0))
@@ -85,7 +81,7 @@ def test_a_new_release_under_load_loses_no_request_and_mixes_no_answer(place):
         traffic.wait(200)
         done = place.publisher(keep=1).publish(second)
         traffic.wait(200)
-    expected[name_of(second)] = place.answers()
+    expected |= questions_alone(place.server)
     assert (done.release, done.before, done.pruned) == (name_of(second), name_of(first), [old.name])
     assert traffic.errors == []
     assert min(traffic.releases().values()) >= 200
@@ -101,6 +97,31 @@ def test_a_new_release_under_load_loses_no_request_and_mixes_no_answer(place):
     stubs = place.server.process.stubs()
     assert {stub.source.parent.name for stub in stubs} == {"2"}
     assert len({stub.model for stub in stubs}) == len(stubs)
+
+
+@pytest.mark.parametrize("layout", ["single", "ensemble"])
+def test_generated_ads_are_published_with_the_rest_in_either_layout(tmp_path, layout):
+    place = Place(tmp_path, target_recipe(tiny_recipe(layout=layout)), 2)
+    first, second = place.releases
+    with place.server as server:
+        expected = questions_alone(server)
+
+        def generated(model, answered):
+            with TargetClient(server.grpc_url, model=model, timeout_s=20) as client:
+                return [answered(client, user) for user in (100, 101, 107) for _ in range(3)]
+
+        with Traffic(server, clients=3) as traffic:
+            traffic.wait(50)
+            place.publisher().publish(second)
+            traffic.wait(50)
+            targets = generated("target", lambda client, user: client.target(user_id=user, top=3).release)
+            ads = generated("ads", lambda client, user: client.ads(user_id=user, top=3).ranking.release)
+        expected |= questions_alone(server)
+        assert traffic.errors == []
+        assert set(traffic.releases()) == {name_of(first), name_of(second)}
+        check_no_mixture(traffic.answers, expected)
+        assert set(targets) == set(ads) == {name_of(second)}
+        assert {stub.source.parent.name for stub in server.process.stubs()} == {"2"}
 
 
 def test_rollback_is_one_command_and_goes_on_to_the_release_before(place):
@@ -160,15 +181,15 @@ def refusals(release, tmp_path):
 
 
 def test_what_is_corrupt_or_mismatched_is_refused_and_the_old_one_serves(place, tmp_path):
-    before, files = place.answers(), place.files()
+    alone, files = questions_alone(place.server), place.files()
     last = next(r for r in place.releases if name_of(r) != place.served())
     with Traffic(place.server) as traffic:
         for release, reason in refusals(last, tmp_path):
             with pytest.raises(PublishError, match=reason):
                 place.publisher().publish(release)
     assert traffic.errors == []
-    assert set(traffic.releases()) == {place.served()}
-    check_no_mixture(traffic.answers, {place.served(): before})
+    assert set(traffic.releases()) == set(alone)
+    check_no_mixture(traffic.answers, alone)
     assert place.files() == files
 
 

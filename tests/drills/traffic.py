@@ -97,6 +97,16 @@ def ask(client: RankClient, question: Question) -> Ranking:
     )
 
 
+def questions_alone(server: TritonServer, model: str = "rank") -> dict[str, dict[Question, Ranking]]:
+    """What the release that is served answers to every question when nothing else is asked, by its name."""
+    found: dict[str, dict[Question, Ranking]] = defaultdict(dict)
+    with RankClient(server.grpc_url, model=model, timeout_s=20) as client:
+        for question in QUESTIONS:
+            ranking = ask(client, question)
+            found[ranking.release][question] = ranking
+    return dict(found)
+
+
 def check_no_mixture(
     answers: list[tuple[float, float, Question, Ranking]], expected: dict[str, dict[Question, Ranking]]
 ) -> None:

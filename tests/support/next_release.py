@@ -9,6 +9,7 @@ import onnx
 from onnx import numpy_helper
 
 from tests.support.tiny_release import BIAS_K, seal, write_tiny_release
+from tests.support.tiny_target import write_target_release
 from triton_ads.manifest import Manifest
 from triton_ads.recipe import Recipe
 
@@ -16,7 +17,8 @@ from triton_ads.recipe import Recipe
 def write_releases(releases: Path, recipe: Recipe, count: int) -> list[Path]:
     """`count` releases as the build leaves them, RELEASES/NAME-ID. Of the second and later, both parts differ: the user
     part of one and the item part of another give scores that neither has."""
-    first = _named(write_tiny_release(releases / "new", recipe))
+    write = write_tiny_release if recipe.target is None else write_target_release
+    first = _named(write(releases / "new", recipe))
     return [first, *(changed(first, factor) for factor in np.linspace(1.25, 2, count - 1))]
 
 
@@ -42,7 +44,8 @@ def derived(release: Path, change: Callable[[Path], None]) -> Path:
     folder = release.with_name("new")
     shutil.copytree(release, folder)
     change(folder)
-    seal(folder, Manifest.load(release).recipe)
+    manifest = Manifest.load(release)
+    seal(folder, manifest.recipe, manifest.target)
     return _named(folder)
 
 

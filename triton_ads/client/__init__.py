@@ -1,7 +1,7 @@
 """A small client for gRPC and HTTP; needs tritonclient and numpy only."""
 
 from triton_ads.client.client import RankClient
-from triton_ads.client.errors import RankError, RankTimeoutError, ServerUnavailableError
+from triton_ads.client.errors import RankError, RankTimeoutError, ServerBusyError, ServerUnavailableError
 from triton_ads.client.ranking import Ranking
 from triton_ads.client.target import RankedTargets, TargetClient, Targets
 
@@ -11,6 +11,7 @@ __all__ = [
     "RankTimeoutError",
     "RankedTargets",
     "Ranking",
+    "ServerBusyError",
     "ServerUnavailableError",
     "TargetClient",
     "Targets",

@@ -1,5 +1,6 @@
 """What all clients have in common: an address, a protocol, how long and how often they ask."""
 
+import random
 import time
 from collections.abc import Sequence
 from types import TracebackType
@@ -31,8 +32,10 @@ class Connection:
         model: the ensemble to ask; by default the one of a recipe without prefix.
         timeout_s: longest wait for an answer, at most a day.
         pool: gRPC channels that calls are spread over. HTTP takes as many connections as there are calls at once.
-        retries: how often to ask again when nobody answers; each wait is twice the last, starting at 50 ms. Only a
-            request that found no server is asked again, never one that was refused or came too late.
+        retries: how often to ask again when nobody answers; each wait is twice the last, starting at 50 ms, and up to
+            half longer, so that clients do not come back all at once. Only a request that found no server is asked
+            again, never one that was refused, came too late, or found the server busy. A ranking changes nothing on the
+            server, so asking twice is safe.
         labels: names of the score columns, passed on to each Ranking.
 
     Raises:
@@ -89,7 +92,7 @@ class Connection:
             try:
                 return self.transport.infer(self.model, inputs, end - time.monotonic())
             except ServerUnavailableError:
-                pause_s = _BACKOFF_S * 2**attempt
+                pause_s = _BACKOFF_S * 2**attempt * random.uniform(1, 1.5)
                 if time.monotonic() + pause_s >= end:
                     raise
                 time.sleep(pause_s)

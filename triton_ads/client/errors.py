@@ -16,5 +16,10 @@ class ServerUnavailableError(RankError):
     """Nobody answers at the address, or the model is not being served: worth asking again later."""
 
 
+class ServerBusyError(RankError):
+    """The server is there and has as many requests waiting as it allows: ask another, or less. Never asked again by
+    itself, for that would be one more request to a server that has too many."""
+
+
 class RankTimeoutError(RankError):
     """No answer in the time that the caller allowed."""

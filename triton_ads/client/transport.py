@@ -10,13 +10,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from triton_ads.client.errors import RankError, RankTimeoutError, ServerUnavailableError
+from triton_ads.client.errors import RankError, RankTimeoutError, ServerBusyError, ServerUnavailableError
 from triton_ads.client.request import DATATYPES
 
 Tensors = Mapping[str, NDArray[Any]]
 
-#: What Triton says when a model is known but none of its versions is being served at the moment.
-_NOT_SERVED = "has no available versions"
+#: What Triton says when a model is known but none of its versions is being served at the moment, and when the process
+#: of a model has died, which the watchdog replaces.
+_NOT_SERVED = ("has no available versions", "is not healthy")
+#: What Triton says when `serving.max_queue` requests wait already.
+_BUSY = "Exceeds maximum queue size"
 
 
 class Transport(Protocol):
@@ -72,7 +75,9 @@ class GrpcTransport:
         message = str(error.message())
         if status == "DEADLINE_EXCEEDED":
             return RankTimeoutError(f"no answer from {self._url} within {timeout_s * 1000:.0f} ms", status)
-        if status == "UNAVAILABLE":
+        if _BUSY in message:
+            return ServerBusyError(message, status)
+        if status == "UNAVAILABLE" or _not_served(message):
             # From the channel, when nobody listens, or from the server, for example while a release is published.
             nobody = f"no server answers gRPC at {self._url}: " if message.startswith("failed to connect") else ""
             return ServerUnavailableError(nobody + message.splitlines()[0], status)
@@ -152,8 +157,14 @@ def _http_error(status: int, answer: bytes) -> RankError:
         message = str(json.loads(answer)["error"])
     except (ValueError, KeyError, TypeError):
         message = answer.decode(errors="replace") or f"HTTP status {status}"
-    kind = ServerUnavailableError if status == 503 or _NOT_SERVED in message else RankError
+    if _BUSY in message:
+        return ServerBusyError(message, str(status))
+    kind = ServerUnavailableError if status == 503 or _not_served(message) else RankError
     return kind(message, str(status))
+
+
+def _not_served(message: str) -> bool:
+    return any(part in message for part in _NOT_SERVED)
 
 
 def _input(kind: Any, name: str, array: NDArray[Any]) -> Any:

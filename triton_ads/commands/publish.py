@@ -35,6 +35,12 @@ def add_server(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repository", type=Path, help="that the server serves (VAR/repository)")
     parser.add_argument("--url", default=DEFAULT_URLS["http"], help="host:port of the server's HTTP (%(default)s)")
     parser.add_argument(
+        "--key-file",
+        type=Path,
+        metavar="FILE",
+        help="control.key of a server with --address (of the server of the same port beside the repository)",
+    )
+    parser.add_argument(
         "--keep",
         type=whole(1),
         default=3,
@@ -47,9 +53,13 @@ def add_server(parser: argparse.ArgumentParser) -> None:
 
 
 def publisher(args: argparse.Namespace) -> Publisher:
+    repository = args.repository or args.var / "repository"
+    beside = repository.resolve().parent / "server" / args.url.rpartition(":")[2] / "control.key"
+    key_file = args.key_file or (beside if beside.is_file() else None)
     return Publisher(
-        args.repository or args.var / "repository",
+        repository,
         args.url,
+        key=key_file.read_text() if key_file is not None else "",
         keep=args.keep,
         limits=PublishLimits(watch_s=args.watch_s),
         say=lambda line: print(line, flush=True),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 
-from triton_ads.client import RankClient, RankError, TargetClient
+from triton_ads.client import RankClient, RankError, ServerBusyError, TargetClient
 from triton_ads.recipe.names import TARGET
 
 #: An id that no user and no ad has; the server counts it as out of vocabulary.
@@ -56,6 +56,8 @@ class RankCanary:
 def _error_of(ask: Callable[[str, float], None], model: str, timeout_s: float) -> RankError | None:
     try:
         ask(model, timeout_s)
+    except ServerBusyError:
+        return None  # full, which it says at once: not sick
     except RankError as error:
         return error
     return None

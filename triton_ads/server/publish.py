@@ -25,14 +25,14 @@ from triton_ads.export.repository import served_recipes
 from triton_ads.export.served import publishing
 from triton_ads.manifest import Manifest, ManifestError
 from triton_ads.recipe import Recipe
-from triton_ads.recipe.names import ADS, RANK, TARGET, prefixed
+from triton_ads.recipe.names import ADS, RANK, RELEASE_LINK, TARGET, prefixed
 from triton_ads.server.control import ControlError, TritonControl
 from triton_ads.server.prune import prune_releases
 from triton_ads.server.published import History
 from triton_ads.server.release_canary import CanaryError, ReleaseCanary
 from triton_ads.server.release_checks import PublishError, check_release, check_same_models
 from triton_ads.server.rollout import Rollout, tidy
-from triton_ads.server.versions import RELEASE_LINK, settle, versions_of
+from triton_ads.server.versions import settle, versions_of
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,14 @@ class Publisher:
 
     Args:
         url: host:port of the server's HTTP.
+        key: of a server that listens beyond this machine, which restricts model control.
         keep: how many releases of a recipe stay in their folder; what is served, and what was before it, always does.
         say: gets a line for each step.
     """
 
     repository: Path
     url: str
+    key: str = ""
     keep: int = 3
     limits: PublishLimits = DEFAULT_LIMITS
     say: Callable[[str], None] = lambda line: None
@@ -101,7 +103,7 @@ class Publisher:
 
     def _publish(self, release: Path, remember: Callable[[History, Path], None]) -> Published:
         with publishing(self.repository):
-            control = TritonControl(self.url)
+            control = TritonControl(self.url, self.key)
             if not control.live():
                 raise PublishError(
                     f"no server answers HTTP at {self.url}: start one with triton-ads serve, or say --url"

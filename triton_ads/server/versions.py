@@ -18,8 +18,9 @@ from pathlib import Path
 from google.protobuf import text_format
 from tritonclient.grpc import model_config_pb2 as pb
 
+from triton_ads.recipe.names import RELEASE_LINK
+
 CONFIG = "config.pbtxt"
-RELEASE_LINK = "release"
 #: In the folder of a model that exists for the canary of a release that is being published.
 CANARY_MARK = ".canary"
 _BEFORE = ".before"
