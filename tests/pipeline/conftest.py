@@ -10,6 +10,7 @@ from triton_ads.recipe import Recipe, load_recipe
 
 ROOT = Path(__file__).parents[2]
 TINY = ROOT / "tests" / "recipes" / "tiny.yaml"
+TINY_TARGET = ROOT / "tests" / "recipes" / "tiny_target.yaml"
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +22,9 @@ def tiny() -> Recipe:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     """Every stage of tests/recipes/tiny.yaml, run once; read only."""
     return build_once(TINY, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def built_target(tmp_path_factory: pytest.TempPathFactory) -> Layout:
+    """Every stage of tests/recipes/tiny_target.yaml, run once; read only."""
+    return build_once(TINY_TARGET, tmp_path_factory)

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.builds import build_once
 from triton_ads.client.target import target_inputs
 from triton_ads.data import movielens
 from triton_ads.data.split import split_by_time
@@ -28,9 +27,8 @@ USERS = (1, 42, 300, 943)
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Layout:
-    """Every stage of the recipe, run once; read only."""
-    return build_once(FILE, tmp_path_factory)
+def built(built_target: Layout) -> Layout:
+    return built_target
 
 
 def test_the_release_has_the_generator_and_what_it_is_worth(built: Layout) -> None:
