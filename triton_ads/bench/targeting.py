@@ -55,11 +55,11 @@ _BURST = 50
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--recipe", type=Path, default=RECIPE, metavar="FILE", help="with a target (%(default)s)")
     parser.add_argument("--seeds", type=whole(0), nargs="+", default=[0, 1, 2], help="of training (0 1 2)")
-    parser.add_argument("--questions", type=whole(_BURST), default=2000, metavar="N",
+    parser.add_argument("--questions", type=whole(_BURST), default=1500, metavar="N",
                         help="of the test part, spread over it (%(default)s)")  # fmt: skip
-    parser.add_argument("--recovery-steps", type=whole(0, 1000), default=200, metavar="N",
+    parser.add_argument("--recovery-steps", type=whole(0, 1000), default=100, metavar="N",
                         help="of training what pruning has left (%(default)s)")  # fmt: skip
-    parser.add_argument("--rounds", type=whole(1), default=9, help="turns of every contender (%(default)s)")
+    parser.add_argument("--rounds", type=whole(1), default=7, help="turns of every contender (%(default)s)")
     parser.add_argument("--downloads", type=Path, default=Path("var/downloads"), help="published data (%(default)s)")
     parser.add_argument("--keep", type=Path, default=Path("var/bench/targeting"), metavar="FOLDER",
                         help="generators, found again by a second run (%(default)s)")  # fmt: skip

@@ -76,7 +76,9 @@ def generators(lesson: Lesson, target: Target, seed: int, recovery_steps: int, k
     training = target.training.model_copy(update={"seed": seed})
     of_training = {
         "catalogue": lesson.catalogue,
-        "target": target.model_copy(update={"training": training}).model_dump(mode="json"),
+        **target.model_dump(mode="json", include={"journey", "events", "query_words"}),
+        "model": target.model.model_dump(mode="json", exclude_defaults=True),
+        "training": training.model_dump(mode="json", exclude_defaults=True),
     }
     trained = keep / f"generator-{_digest(of_training)}"
     if not (trained / "tokenizer.json").exists():
