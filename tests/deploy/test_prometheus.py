@@ -142,3 +142,18 @@ def test_the_numbers_are_those_of_the_server(watched: str) -> None:
     assert float(late["value"][1]) == pytest.approx(0.25, abs=0.1)
     models = {series["metric"]["model"] for series in ask(watched, "triton_ads_batches_total")}
     assert models == {"rank", "generator", "trie_verifier"}
+
+
+@pytest.mark.server
+def test_the_autoscalers_queue_metric_is_the_longest_mean_wait_of_a_model(watched: str) -> None:
+    rules = yaml.safe_load((DEPLOY / "kubernetes" / "metrics" / "adapter.yaml").read_text())["rules"]["custom"]
+    (template,) = [rule["metricsQuery"] for rule in rules if rule["name"]["as"] == "triton_ads_queue_ms"]
+    query = template.replace("<<.GroupBy>>", "job").replace("<<.LabelMatchers>>", 'job="triton"')
+    (found,) = ask(watched, query)
+    assert found["metric"] == {"job": "triton"}
+    by_model = ask(
+        watched,
+        "rate(nv_inference_queue_duration_us[1m]) / rate(nv_inference_request_success[1m]) / 1000",
+    )
+    longest = max(value for s in by_model if math.isfinite(value := float(s["value"][1])))
+    assert float(found["value"][1]) == pytest.approx(longest, rel=0.2)  # asked a moment apart, under traffic

@@ -46,6 +46,8 @@ class GrpcTransport:
             ("grpc.max_receive_message_length", -1),
             # Channels with equal options would else share one connection.
             ("grpc.use_local_subchannel_pool", 1),
+            # Where a name stands for several servers, as a headless service of Kubernetes, requests go to each in turn.
+            ("grpc.lb_policy_name", "round_robin"),
             # A server that comes back is found soon: the default is to look again after 1 s, then up to 120 s.
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1000),
