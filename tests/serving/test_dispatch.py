@@ -215,3 +215,31 @@ def test_stopping_answers_everything(dispatcher, service):
     dispatcher.execute(batch)
     dispatcher.stop()
     assert results(batch) == [2 * i for i in range(1, 11)]
+
+
+def test_what_would_be_late_is_refused_before_it_is_run(service, counters):
+    """Each request takes 300 us: of a batch of four with 500 to 1,400 us left, two can be in time."""
+    clock = [NOW]
+
+    class Slow(type(service)):
+        def answer(self, requests):
+            clock[0] += 300 * len(requests)
+            return super().answer(requests)
+
+    slow = Slow()
+    running = Dispatcher(slow, counters, largest=4, now=lambda: clock[0])
+    running.execute(calls(1, deadline_us=10_000))
+    clock[0] = NOW
+    batch = [
+        call
+        for value, left in ((1, 500), (2, 1400), (3, 700), (4, 1100))
+        for call in calls(value, deadline_us=NOW + left)
+    ]
+    running.execute(batch)
+    running.stop()
+    found = results(batch)
+    assert (found[1], found[3]) == (4, 8)
+    late = "deadline exceeded: {} ms are left, fewer than the requests before it take"
+    assert (found[0], found[2]) == ((Cause.DEADLINE, late.format(0.5)), (Cause.DEADLINE, late.format(0.7)))
+    assert slow.answered == [(0, [1]), (0, [2, 4])]
+    assert counters.drain()[count.REFUSED, (Cause.DEADLINE,)] == 2

@@ -18,6 +18,7 @@ from triton_ads.serving.checks import Tensors, check_batch, check_deadline
 from triton_ads.serving.counters import Counters
 from triton_ads.serving.errors import Cause, RequestError
 from triton_ads.serving.lane import Lane
+from triton_ads.serving.pace import Pace
 from triton_ads.serving.service import Outputs, Service, now_us
 
 logger = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ class Dispatcher:
 
     def __init__(self, service: Service, counters: Counters, largest: int, now: Callable[[], int] = now_us) -> None:
         self._service, self._counters, self._now = service, counters, now
+        self._pace = Pace()
         self._lane: Lane[_Asked] = Lane(self._answer_by_group, largest)
 
     def execute(self, calls: Sequence[Call]) -> None:
@@ -93,6 +95,21 @@ class Dispatcher:
                 self._refuse(asked.call, error)
         return alive
 
+    def _sure(self, group: list[_Asked]) -> list[_Asked]:
+        """Refuse those that would be too late when the group is done."""
+        if not group:
+            return []
+        now = self._now()
+        left_us = [asked.request.deadline_us - now for asked in group]
+        sure = []
+        for asked, us, in_time in zip(group, left_us, self._pace.in_time(group[0].group, left_us), strict=True):
+            if in_time:
+                sure.append(asked)
+            else:
+                message = f"deadline exceeded: {us / 1000:.1f} ms are left, fewer than the requests before it take"
+                self._refuse(asked.call, RequestError(Cause.DEADLINE, message))
+        return sure
+
     def _grouped(self, requests: list[_Asked]) -> list[_Asked]:
         """Ask the service for the groups."""
         if not requests:
@@ -116,11 +133,13 @@ class Dispatcher:
 
     def _answer(self, group: list[_Asked]) -> None:
         """Answer the requests of one group that are still worth it."""
-        alive = self._in_time(group)
+        alive = self._sure(self._in_time(group))
         if not alive:
             return
+        began = self._now()
         try:
             answers = self._service.answer([asked.request for asked in alive])
+            self._pace.ran(alive[0].group, len(alive), self._now() - began)
         except Exception as error:
             if len(alive) == 1:
                 self._refuse(alive[0].call, error)
