@@ -82,7 +82,7 @@ RANKING = (
     Panel(
         "Requests in the queue",
         "short",
-        "Now. The recipe's max_queue is the most that there can be.",
+        "Now. Where the recipe sets serving.max_queue, more are refused.",
         ((f"sum by (model) (nv_inference_pending_request_count{{{_M}}})", "{{model}}"),),
     ),
     Panel(

@@ -22,6 +22,7 @@ from triton_ads.recipe.names import RANK, rankers
 from triton_ads.server import PortTakenError, ServerInstallError, ServerStartError, TritonServer
 from triton_ads.server.metrics import LATENCY_QUANTILES
 from triton_ads.server.ports import HOST
+from triton_ads.server.tls import tls_arguments
 
 REPOSITORY = Path("var/repository")
 HTTP_PORT, GRPC_PORT, METRICS_PORT, HEALTH_PORT = 8000, 8001, 8002, 8003
@@ -76,22 +77,8 @@ def run(args: argparse.Namespace) -> int:
     logging.getLogger("triton_ads.server").setLevel(logging.DEBUG if args.verbose else logging.INFO)
     signal.signal(signal.SIGINT, _stop)
     signal.signal(signal.SIGTERM, _stop)
-    server = TritonServer(
-        args.repository,
-        http_port=args.http_port,
-        grpc_port=args.grpc_port,
-        metrics_port=args.metrics_port,
-        health_port=args.health_port,
-        strict=args.strict,
-        # One folder for each server that may run here at once.
-        folder=args.folder or args.repository.resolve().parent / "server" / str(args.http_port),
-        stop_timeout_s=args.stop_timeout,
-        arguments=(*LATENCY_QUANTILES, *_tls(args.tls)),
-        address=args.address,
-        image=args.tritonserver,
-    )
     try:
-        with server:
+        with _server(args) as server:
             _introduce(server, args.repository)
             while server.watchdog.live:
                 time.sleep(_PERIOD_S)
@@ -105,12 +92,21 @@ def run(args: argparse.Namespace) -> int:
         return 1
 
 
-def _tls(folder: Path | None) -> tuple[str, ...]:
-    """HTTP stays as it is: Triton has no TLS for it."""
-    if folder is None:
-        return ()
-    cert, key = folder / "tls.crt", folder / "tls.key"
-    return ("--grpc-use-ssl=true", f"--grpc-server-cert={cert}", f"--grpc-server-key={key}")
+def _server(args: argparse.Namespace) -> TritonServer:
+    return TritonServer(
+        args.repository,
+        http_port=args.http_port,
+        grpc_port=args.grpc_port,
+        metrics_port=args.metrics_port,
+        health_port=args.health_port,
+        strict=args.strict,
+        # One folder for each server that may run here at once.
+        folder=args.folder or args.repository.resolve().parent / "server" / str(args.http_port),
+        stop_timeout_s=args.stop_timeout,
+        arguments=(*LATENCY_QUANTILES, *(tls_arguments(args.tls) if args.tls else ())),
+        address=args.address,
+        image=args.tritonserver,
+    )
 
 
 def _introduce(server: TritonServer, repository: Path) -> None:
