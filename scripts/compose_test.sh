@@ -4,7 +4,7 @@
 #
 #   scripts/compose_test.sh                     base image and packages from where Docker and pip take them
 #   scripts/compose_test.sh BASE_IMAGE          another base; scripts/compose_base.sh makes one where none can be pulled
-#   KEEP=1 scripts/compose_test.sh ...          leaves volume and images; else only the images stay
+#   KEEP=1 COMPOSE_PROJECT_NAME=x scripts/compose_test.sh ...    leaves the volume too, for a run of the same name
 #
 # PIP_INDEX_URL and PIP_EXTRA_INDEX_URL go into the builds where they are set. Prometheus and Grafana are not started:
 # tests/deploy asks a Prometheus of its own every query. Takes about 15 minutes the first time, most of it PyTorch's
@@ -32,7 +32,7 @@ if ! docker compose version >/dev/null 2>&1; then
     # The first docker-compose builds by the engine's classic builder unless told.
     export COMPOSE_DOCKER_CLI_BUILD=1 DOCKER_BUILDKIT=1
 fi
-compose+=(--project-name "triton-ads-test-$$" --profile try)
+compose+=(--project-name "${COMPOSE_PROJECT_NAME:-triton-ads-test-$$}" --profile try)
 
 read -r http grpc metrics health < <(python3 - <<'END'
 import socket
@@ -98,7 +98,14 @@ done
 say "the container is closed where it must be"
 
 # On a volume that cannot be written the watchdog unloads and loads: another way than on a laptop.
-inside sh -c 'for p in /proc/[0-9]*; do grep -qs python_backend_stub "$p/cmdline" && kill -9 "${p#/proc/}" && exit; done'
+inside python3 - <<'END'
+import os, signal
+from triton_ads.server.processes import read_process, read_stub
+processes = (read_process(int(name)) for name in os.listdir("/proc") if name.isdigit())
+stub = next(filter(None, (read_stub(process) for process in processes if process)))
+os.kill(stub.pid, signal.SIGKILL)
+print("compose_test: killed the process of", stub.model)
+END
 for ((i = 0; i < 100; i++)); do
     curl --silent "http://127.0.0.1:$health/metrics" | grep -qE '^triton_ads_(reloads|restarts)_total [1-9]' && break
     sleep 0.2
