@@ -21,7 +21,8 @@ class Request:
 
 
 class Doubler:
-    """Doubles numbers; -1 cannot be parsed, -2 breaks the parser, 13 breaks every group it is in, 14 is refused."""
+    """Doubles numbers; -1 cannot be parsed, -2 breaks the parser, 13 breaks every group it is in, 14 is refused, 15 has
+    no group."""
 
     def __init__(self):
         self.answered = []
@@ -38,6 +39,8 @@ class Doubler:
         return Request(value, group, deadline_us)
 
     def groups(self, requests):
+        if any(request.value == 15 for request in requests):
+            raise ZeroDivisionError("15")
         return [request.number for request in requests]
 
     def answer(self, requests):
@@ -120,6 +123,14 @@ def test_a_request_of_several_users_or_none_is_refused_alone(dispatcher, service
     message = f"x: first dimension {users} found, 1 allowed: a request is one user's"
     assert results(batch) == [2, (Cause.WRONG_LENGTH, message), 6]
     assert service.answered == [(0, [1, 3])]
+
+
+def test_a_request_that_cannot_be_grouped_is_refused_alone(dispatcher, service, counters):
+    batch = calls(1, 15, 3)
+    dispatcher.execute(batch)
+    assert results(batch) == [2, (Cause.INTERNAL, "internal error: ZeroDivisionError: 15"), 6]
+    assert service.answered == [(0, [1, 3])]
+    assert counters.drain()[count.REFUSED, (Cause.INTERNAL,)] == 1
 
 
 def test_a_request_that_breaks_its_group_breaks_only_itself(dispatcher, service):

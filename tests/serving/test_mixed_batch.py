@@ -127,6 +127,25 @@ def test_only_fixed_shapes_are_padded(parts, engine_class):
         assert counted[count.BUCKET_HITS, (tier, hit)] == 1
 
 
+@pytest.mark.parametrize(("most_rows", "largest"), [(1, 8), (16, 16), (20, 16), (384, 32)])
+def test_runs_are_as_long_as_the_engine_likes_and_still_the_same(release_folder, most_rows, largest):
+    """Tiles of 8, at least one a run; the largest bucket holds 4 of them."""
+    engine, counters = Recording(release_folder / "tiers" / "standard" / "item.onnx"), Counters()
+    scorer = TierScorer("standard", engine, RECIPE, SIZES["standard"], counters)
+    states_BZ = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
+    lengths, (ids_MF, dense_MD) = [9, 14, 1], candidates([9, 14, 1])
+    expected_MK = scorer.score(states_BZ, lengths, ids_MF, dense_MD)
+    engine.shapes.clear()
+    engine.most_rows = most_rows
+    counters.drain()
+    scores_MK = scorer.score(states_BZ, lengths, ids_MF, dense_MD)
+    np.testing.assert_allclose(scores_MK, expected_MK, rtol=0, atol=TOLERANCE)
+    assert max(tiles * size for tiles, size, _ in engine.shapes) == largest
+    counted = counters.drain()
+    assert counted[count.CANDIDATES, ("standard",)] == 24
+    assert counted[count.BUCKET_MISSES, ("standard", "over_largest")] == 1  # 5 tiles, whatever the runs
+
+
 @pytest.mark.parametrize("largest", [1, 2, 5, 64])
 def test_the_encoder_s_batches_are_powers_of_two_up_to_the_largest(release_folder, largest):
     recipe = tiny_recipe(max_batch_requests=largest)

@@ -14,7 +14,9 @@ import numpy as np
 from triton_ads.bench.closed_loop import Traffic, in_own_process
 from triton_ads.bench.report import Report, Row
 from triton_ads.client import RankClient
+from triton_ads.commands.rank import current_release
 from triton_ads.manifest import Manifest
+from triton_ads.recipe.names import RANK, chain_of
 from triton_ads.server import TritonServer
 from triton_ads.server.metrics import settled_metric
 
@@ -31,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Report:
-    release = args.repository / "item_scorer" / "1" / "release"
+    release = current_release(args.repository, RANK)
     router = Manifest.load(release, verify_files=False).recipe.router
     report = Report(f"service, {args.candidates} candidates a request")
     with TritonServer(args.repository) as server:
@@ -98,13 +100,13 @@ def _mixed_tiers(
         )
     alone, mixed = (np.array(medians[name]) for name in mixes)
     fewest = float(min(np.median(values) for values in per_batch.values()))
-    report.claim(f"{_CLIENTS} clients: requests an execution of the scorer", fewest, ">=", 10)
+    report.claim(f"{_CLIENTS} clients: requests an execution of the model that scores", fewest, ">=", 10)
     slower = float(np.median(mixed / alone))
     report.claim(f"{_CLIENTS} clients: median of {default} with 10 % {high} / without", slower, "<=", 1.5)
 
 
 def _batches(server: TritonServer) -> tuple[float, float]:
-    """Executions of the scorer, and requests in them."""
-    url = server.metrics_url
-    batches = settled_metric(url, "triton_ads_batches_total", model="item_scorer")
-    return batches, settled_metric(url, "triton_ads_batched_requests_total", model="item_scorer")
+    """Executions of the model that scores, and requests in them."""
+    url, model = server.metrics_url, chain_of(RANK, server.models)[-1]
+    batches = settled_metric(url, "triton_ads_batches_total", model=model)
+    return batches, settled_metric(url, "triton_ads_batched_requests_total", model=model)
