@@ -1,10 +1,15 @@
 """What verifying costs, worked by hand."""
 
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from triton_ads.trie import build_tree
-from triton_ads.trie.shape import shape_of
+from triton_ads.trie.cluster import cluster, to_tokens
+from triton_ads.trie.shape import compared, shape_of, shape_of_clusters
 
 
 def full(*branching: int) -> np.ndarray:
@@ -44,3 +49,24 @@ def test_one_level_runs_nothing() -> None:
     assert (shape.stepping_ms, shape.best_level, shape.gain) == (0, None, 1.0)
     with pytest.raises(ValueError, match="beam 0"):
         shape_of(build_tree([[1]], [1]), 0, 1, 1)
+
+
+@given(st.integers(1, 400), st.integers(1, 5), st.integers(1, 30), st.randoms(use_true_random=False))
+def test_the_shape_of_clusters_is_known_before_they_are(ads: int, length: int, beam: int, random: Any) -> None:
+    """From numbers alone as from the tree that clustering makes, whatever the branching."""
+    widths = [random.randint(1, 9) for _ in range(length)]
+    widths[random.randrange(length)] += ads  # so that there is room
+    vectors = np.random.default_rng(ads).normal(size=(ads, 3)).astype(np.float32)
+    tree = build_tree(to_tokens(cluster(vectors, tuple(widths)), tuple(widths), 0), np.arange(ads))
+    assert shape_of_clusters(ads, tuple(widths), beam, 3, 2) == shape_of(tree, beam, 3, 2)
+
+
+def test_a_comparison_worked_by_hand() -> None:
+    """100 ads, beam 4, three events, a forward of 10 + T milliseconds. Length 2 is 22 x 5: one step of 4. Length 3 is
+    14, 4 and 2: a step of 4, then one of 4; or all 4 + 16 below at once, which takes longer."""
+    lines = compared(100, (1, 2, 3), beam=4, events=3, fixed_ms=10, token_ms=1).splitlines()
+    cells = [line.split() for line in lines[1:]]
+    assert cells[0] == ["1", "100", "3", "13", "0", "0"]
+    assert cells[1] == ["2", "22", "5", "6", "16", "14", "14"]
+    assert cells[2] == ["3", "14", "4", "2", "9", "19", "28", "28"]
+    assert len(compared(5000, (1, 2), 4, 3, 10, 1).splitlines()) == 2  # no node has so many children: length 1 is out
