@@ -18,6 +18,7 @@ import grpc.experimental.gevent as grpc_gevent
 
 grpc_gevent.init_gevent()
 
+import logging  # noqa: E402
 import time  # noqa: E402
 from functools import cache  # noqa: E402
 from pathlib import Path  # noqa: E402
@@ -58,7 +59,7 @@ def _check(environment: Environment, **_: Any) -> None:
         for users in environment.user_classes:
             _client(environment, users.protocol)
     except (OSError, RuntimeError, ValueError) as error:
-        print(f"locustfile: {error}")
+        logging.getLogger("locustfile").error("%s", error)
         environment.process_exit_code = 1
         if environment.runner is not None:
             environment.runner.quit()

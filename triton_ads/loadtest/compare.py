@@ -62,7 +62,7 @@ def compare_page(first: LoadReport, second: LoadReport, first_name: str, second_
     ]
     for ours, theirs in _pairs(first, second):
         lines = [
-            Line(f"{which}, {q}", [(w.offered, getattr(w, f"{q}_ms")) for w in contender.steps], COLOURS[i])
+            Line(f"{which}, {q}", [(w.offered, getattr(w, f"{q}_ms")) for w in contender.curve], COLOURS[i])
             for i, (which, contender, q) in enumerate(
                 (which, contender, q)
                 for which, contender in (("first", ours), ("second", theirs))

@@ -11,9 +11,9 @@ h3{font-size:16px;margin:20px 0 6px}p{margin:6px 0 12px;max-width:75em}
 .fact{border:1px solid #ddd;border-radius:8px;padding:10px 16px;min-width:150px}
 .fact b{display:block;font-size:22px;font-weight:600}.fact span{color:#555;font-size:13px}
 table{border-collapse:collapse;margin:8px 0 16px;font-size:14px;font-variant-numeric:tabular-nums}
-th,td{padding:4px 12px;border-bottom:1px solid #e5e5e5;text-align:right;vertical-align:top}
+th,td{padding:4px 12px;white-space:nowrap;border-bottom:1px solid #e5e5e5;text-align:right;vertical-align:top}
 th{color:#555;font-weight:600}th:first-child,td:first-child{text-align:left}
-td.text,th.text{text-align:left}.bad{color:#a40000;font-weight:600}.good{color:#006b3c;font-weight:600}
+td.text,th.text{text-align:left;white-space:normal}.bad{color:#a40000;font-weight:600}.good{color:#006b3c;font-weight:600}
 .charts{display:flex;flex-wrap:wrap;gap:12px 32px;align-items:flex-start}.charts svg{max-width:100%;height:auto}
 .wide{overflow-x:auto}
 .quiet{color:#555;font-size:13px}code{background:#f3f3f3;padding:1px 5px;border-radius:4px}

@@ -17,6 +17,7 @@ _CHOICES, _CANDIDATES, _SLOTS, _REFUSED = (
 )
 _SUCCEEDED, _FAILED = "nv_inference_request_success", "nv_inference_request_failure"
 
+_REJECTED = "REJECTED"  # a reason of the latter: a queue was full
 _TIMEOUT_S = 5
 
 Labels = tuple[tuple[str, str], ...]
@@ -92,19 +93,33 @@ class Stretch:
         """Requests of the watchdog's, each with one candidate."""
         return max(0, self.after.canaries - self.before.canaries)
 
-    def succeeded_by_metric(self) -> float | None:
-        """Requests answered, by Triton's metric; None where there is no page."""
-        found = [v for (key,), v in self._by(_SUCCEEDED, "model").items() if key == self.model]
+    def asked(self) -> int:
+        """Requests that the first model of the chain took, by Triton's statistics: answered, refused or rejected.
+
+        Why the first: of an ensemble Triton 2.51 counts each refused request twice, and of a model that refuses by
+        itself each is a success (seen; tests/loadtest/test_real_server.py).
+        """
+        first = self.statistics(self.chain[0])
+        return first.succeeded + first.failed
+
+    def asked_by_metrics(self) -> float | None:
+        """The same by Triton's metrics; None where there is no page."""
+        found = [
+            v for name in (_SUCCEEDED, _FAILED) for (m,), v in self._by(name, "model").items() if m == self.chain[0]
+        ]
         return sum(found) if found else None
 
-    def refused(self) -> float | None:
-        """Requests answered with an error by the models, or rejected by their queues; None where there is no page.
+    def answered(self) -> int | None:
+        """Requests that an ensemble answered well; None where it is none."""
+        return self.statistics().succeeded if self.model not in self.chain else None
 
-        Triton's own count for an ensemble is no good: seen on 2.51, it counts each refused request twice.
-        """
+    def refused(self) -> float | None:
+        """Requests answered with an error by the models, or rejected by their queues; None where there is no page."""
         if not self.after.metrics:
             return None
-        rejected = [v for (model, why), v in self._by(_FAILED, "model", "reason").items() if why == "REJECTED"]
+        rejected = [
+            v for (m, why), v in self._by(_FAILED, "model", "reason").items() if why == _REJECTED and m in self.chain
+        ]
         return sum(self._by(_REFUSED, "cause").values()) + sum(rejected)
 
     def times(self) -> list[ModelTimes]:

@@ -84,7 +84,7 @@ def _cost(report: LoadReport) -> list[str]:
 
 def _beside(report: LoadReport) -> LineChart:
     lines = [
-        Line(f"{contender.name}, p99", [(w.offered, w.p99_ms) for w in contender.steps], COLOURS[i])
+        Line(f"{contender.name}, p99", [(w.offered, w.p99_ms) for w in contender.curve], COLOURS[i])
         for i, contender in enumerate(report.contenders)
     ]
     marks = [(c.held.window.offered, f"rated {c.held.window.offered:.0f}/s") for c in report.contenders if c.held]
@@ -104,11 +104,11 @@ def _contender(contender: Contender, deadline_ms: float) -> list[str]:
     held = contender.held
     steps = sorted([*contender.steps, *([held.window] if held else [])], key=lambda w: w.offered)
     lines = [
-        Line(name, [(w.offered, getattr(w, f"{name}_ms")) for w in contender.steps], colour)
+        Line(name, [(w.offered, getattr(w, f"{name}_ms")) for w in contender.curve], colour)
         for name, colour in _PERCENTILES
     ]
-    answered = Line("answered", [(w.offered, w.answered) for w in contender.steps], COLOURS[0])
-    offered = Line("offered", [(w.offered, w.offered) for w in contender.steps], "#999", dots=False)
+    answered = Line("answered", [(w.offered, w.answered) for w in contender.curve], COLOURS[0])
+    offered = Line("offered", [(w.offered, w.offered) for w in contender.curve], "#999", dots=False)
     marks = [(held.window.offered, f"rated {held.window.offered:.0f}/s")] if held else []
     levels = [(deadline_ms, f"deadline {deadline_ms:g} ms")]
     drawn = [

@@ -155,6 +155,11 @@ class Contender(_Part):
     checks: list[Check]
     not_measured: list[str]
 
+    @property
+    def curve(self) -> list[Window]:
+        """One window a rate, the one that decided, by rate."""
+        return list({window.offered: window for window in self.steps}.values())
+
 
 class LoadReport(_Part):
     format: int = FORMAT

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import tritonclient.http as triton
 from numpy.typing import NDArray
 
-from triton_ads.client.request import DATATYPES
 from triton_ads.server.ports import HOST
 
 _HEAD = struct.Struct("<III")
@@ -44,6 +42,11 @@ def triton_request(model: str, inputs: Mapping[str, NDArray[np.generic]]) -> Pre
     Args:
         inputs: by name, in order. `deadline_us` and what stands before it must be of fixed width: no strings.
     """
+    # The generator reads prepared requests, and must not wait for these imports.
+    import tritonclient.http as triton
+
+    from triton_ads.client.request import DATATYPES
+
     tensors = []
     for name, array in inputs.items():
         tensor = triton.InferInput(name, list(array.shape), DATATYPES[array.dtype.name])

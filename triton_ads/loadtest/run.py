@@ -17,7 +17,7 @@ from triton_ads.loadtest.usage import Sample, Sampler
 WARM_UP_CLIENTS = 4
 #: Rates begin at this share of what WARM_UP_CLIENTS reached; a server that merges requests can do more than they ask.
 FIRST = 0.4
-BACK_OFF = 0.9
+BACK_OFF = 0.9  # of a rate that does not hold for longer; the next times by more
 ATTEMPTS = 2  # a rate has failed when it failed so often in a row: one stall of the machine is not the server's limit
 PATIENCE = 8  # times that the rate is lowered before it is said that none holds
 
@@ -87,7 +87,7 @@ class Trial:
             before, start = self.observer.read(), sampler.now_s()
             chunks: list[Outcome] = []
             while not chunks or end - time.monotonic() > schedule.chunk_s:
-                outcome = self._apply(self._open(rate, schedule.chunk_s, seed=1 + lowered + len(chunks)))
+                outcome = self._apply(self._open(rate, schedule.chunk_of(rate), seed=1 + lowered + len(chunks)))
                 window = self._window(rate, outcome)
                 self.say(_line(window))
                 if not window.holds:
@@ -95,7 +95,7 @@ class Trial:
                 chunks.append(outcome)
             else:
                 return self._held(rate, merged(chunks), Stretch.since(before, self.observer), sampler, start)
-            rate, lowered = rate * BACK_OFF, lowered + 1
+            rate, lowered = rate * (BACK_OFF - 0.05 * lowered), lowered + 1
         return None
 
     def _held(self, rate: float, outcome: Outcome, stretch: Stretch, sampler: Sampler, start: float) -> Held:
@@ -144,8 +144,9 @@ class Trial:
         candidates = sum(o.served_candidates for o in self._loads)
         canaries = stretch.canaries
         found: list[tuple[str, float, float | None, float, int]] = [
-            ("requests answered, Triton's statistics", well, stretch.statistics().succeeded, served, canaries),
-            ("requests answered, Triton's metrics", well, stretch.succeeded_by_metric(), served, canaries),
+            ("requests, Triton's statistics", served, stretch.asked(), served, canaries),
+            ("requests, Triton's metrics", served, stretch.asked_by_metrics(), served, canaries),
+            ("requests answered, Triton's statistics", well, stretch.answered(), served, canaries),
             ("requests refused, the models' metrics", served - well, stretch.refused(), served, 0),
             ("candidates ranked, the models' metrics", candidates, stretch.candidates(), candidates, canaries),
         ]

@@ -45,4 +45,12 @@ class Schedule:
         >>> [Schedule.of(180).step_of(rate) for rate in (100, 10, 1)]
         [5.0, 10.0, 20.0]
         """
-        return min(4 * self.step_s, max(self.step_s, STEP_REQUESTS / rate))
+        return _stretched(self.step_s, rate)
+
+    def chunk_of(self, rate: float) -> float:
+        """The same of a chunk."""
+        return _stretched(self.chunk_s, rate)
+
+
+def _stretched(seconds: float, rate: float) -> float:
+    return min(4 * seconds, max(seconds, STEP_REQUESTS / rate))
