@@ -268,7 +268,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     (
         "null user",
         {"events": changed(EVENTS, "user_id", 3, None)},
-        "column user_id, row 3: null found, an id; -1 and null mean that there is none",
+        "column user_id, row 3: null found, an id other than -1, which stands for none,",
     ),
     (
         "-1 as item",
@@ -470,6 +470,8 @@ def test_a_file_that_is_no_parquet(tmp_path: Path, content: bytes) -> None:
         ("none.parquet", "data.users: there is no file .*none.parquet"),
         ("none/*.parquet", "data.users: there is no file"),
         ("empty", "data.users: the folder .*empty holds no file"),
+        ("**x/[.parquet", "data.users: .* cannot be looked for: Invalid pattern"),
+        ("x" * 300, "data.users: .* cannot be looked for: .*too long"),
     ],
 )
 def test_a_path_that_leads_nowhere(tmp_path: Path, path: str, message: str) -> None:

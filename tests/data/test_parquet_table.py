@@ -69,3 +69,32 @@ def test_one_column_of_a_name(tmp_path: Path) -> None:
     assert column_names(tmp_path / "twice.parquet") == ["x", "x"]
     with pytest.raises(DataError, match=r"twice\.parquet: column 'x' found 2 times, once needed"):
         ParquetTable.read([tmp_path / "twice.parquet"], ["x"])
+
+
+def test_files_may_have_categories_of_their_own(tmp_path: Path) -> None:
+    """Categories, texts, texts as views, and categories of other categories: one column of texts."""
+    coded = pa.array(["b", "a", None]).dictionary_encode()
+    parts = [
+        coded,
+        pa.array(["a"]),
+        pa.array(["c"], pa.string_view()),
+        coded.cast(pa.dictionary(pa.int8(), pa.string())),
+    ]
+    files = [tmp_path / f"{number}.parquet" for number in range(len(parts))]
+    for part, file in zip(parts, files, strict=True):
+        pq.write_table(pa.table({"x": part}), file)
+    assert ParquetTable.read(files, ["x"]).ids("x").tolist() == ids(["b", "a", None, "a", "c", "b", "a", None])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.list_view(pa.string()),
+        pa.list_(pa.string_view()),
+        pa.large_list(pa.dictionary(pa.int8(), pa.string())),
+    ],
+)
+def test_lists_of_every_kind(kind: pa.DataType, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": pa.array([["a", "b"], [], None, ["c"]], kind)}), tmp_path / "lists.parquet")
+    found = ParquetTable.read([tmp_path / "lists.parquet"], ["x"]).id_lists("x", 2)
+    assert found.tolist() == [ids(["a", "b"]), ids([None, None]), ids([None, None]), ids(["c", None])]

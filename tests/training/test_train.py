@@ -143,6 +143,7 @@ def test_learning_rates_warm_up_and_fall_to_nothing() -> None:
     assert np.allclose(np.diff(factors[5:]), -1 / 95)
     assert factors[-1] == pytest.approx(1 / 95)
     assert [rate_factor(0, 1), rate_factor(0, 2), rate_factor(1, 2)] == [1, 1, 1]
+    assert [rate_factor(1, 1), rate_factor(2, 2)] == [0, 0]  # the scheduler looks behind the last step
 
 
 def test_heads_by_scenario_take_the_rows_of_the_vocabulary(tmp_path: Path) -> None:

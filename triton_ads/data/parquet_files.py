@@ -18,14 +18,17 @@ def files_of(path: str, folder: Path, field: str) -> list[Path]:
         DataError: there is no such file.
     """
     place = folder / path
-    if place.is_file():
-        return [place]
-    if place.is_dir():
-        found, none = sorted(place.rglob("*.parquet")), f"the folder {place} holds no file *.parquet"
-    else:
-        root = Path(place.anchor) if Path(path).is_absolute() else folder
-        matches = root.glob(path.removeprefix(place.anchor))
-        found, none = sorted(match for match in matches if match.is_file()), f"there is no file {place}"
+    try:
+        if place.is_file():
+            return [place]
+        if place.is_dir():
+            found, none = sorted(place.rglob("*.parquet")), f"the folder {place} holds no file *.parquet"
+        else:
+            root = Path(place.anchor) if Path(path).is_absolute() else folder
+            matches = root.glob(path.removeprefix(place.anchor))
+            found, none = sorted(match for match in matches if match.is_file()), f"there is no file {place}"
+    except (OSError, ValueError, NotImplementedError) as error:  # may not be looked into, or is no pattern
+        raise DataError(f"{field}: {place} cannot be looked for: {error}") from None
     if not found:
         raise DataError(f"{field}: {none}")
     return found

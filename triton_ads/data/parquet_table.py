@@ -27,7 +27,7 @@ _LATEST = 7_258_118_400
 
 @dataclass(frozen=True)
 class ParquetTable:
-    """Rows of one or more files, in the order of the files."""
+    """Rows of one or more files, in the order of the files. `table` has categories as what they stand for."""
 
     table: pa.Table
     files: tuple[Path, ...]
@@ -73,7 +73,7 @@ class ParquetTable:
             DataError: a value is missing, or -1, which means that one is.
         """
         ids = self.ids(column)
-        self._refuse(column, ids == MISSING, f"an id; {MISSING} and null mean that there is none")
+        self._refuse(column, ids == MISSING, f"an id other than {MISSING}, which stands for none,")
         return ids
 
     def ids(self, column: str) -> NDArray[np.int64]:
@@ -165,16 +165,13 @@ class ParquetTable:
         return [None if value is None else str(value) for value in found]
 
     def _array(self, column: str) -> pa.Array:
-        """A column in one piece: texts and lists with offsets of 64 bits, categories as what they stand for."""
-        chunks, kind = self.table[column], self.table[column].type
-        if pa.types.is_dictionary(kind):
-            kind = kind.value_type
+        """A column in one piece, texts and lists with offsets of 64 bits."""
+        kind = self.table[column].type
         if pa.types.is_string(kind):
             kind = pa.large_string()
-        if _is_list(kind):
-            inner = kind.value_type
-            kind = pa.large_list(inner.value_type if pa.types.is_dictionary(inner) else inner)
-        return chunks.cast(kind).combine_chunks()
+        elif _is_list(kind):
+            kind = pa.large_list(kind.value_type)
+        return self.table[column].cast(kind).combine_chunks()
 
     def _raw(self, column: str, array: pa.Array) -> NDArray[np.int64]:
         kind = array.type
@@ -242,7 +239,21 @@ def _read(file: Path, names: list[str]) -> pa.Table:
             if found.count(name) != 1:
                 known = f"columns: {', '.join(found)}"
                 raise DataError(f"{file}: column {name!r} found {found.count(name)} times, once needed; {known}")
-        return opened.read(columns=names).select(names)
+        table = opened.read(columns=names).select(names)
+        return table.cast(pa.schema([field.with_type(_plain(field.type)) for field in table.schema]))
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """What files may differ in, made one: categories as what they stand for, no views."""
+    if pa.types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_list_view(kind):
+        return pa.large_list(_plain(kind.value_type))
+    if _is_list(kind) and _plain(kind.value_type) != kind.value_type:
+        return pa.large_list(_plain(kind.value_type))
+    return kind
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -41,4 +41,4 @@ def rate_factor(step: int, steps: int) -> float:
     warm = max(1, round(WARM_UP * steps))
     if step < warm:
         return (step + 1) / warm
-    return (steps - step) / (steps - warm)
+    return (steps - step) / max(1, steps - warm)  # asked once more behind the last step, which may be the first
