@@ -139,7 +139,11 @@ def ask():
         else:
             try:
                 connection.request("POST", "/v2/models/rank/infer", body)
-                assert connection.getresponse().read()
+                response = connection.getresponse()
+                text = response.read()
+                if response.status != 200:
+                    what = "refused" if response.status == 503 else "lost"
+                    print(response.status, text[:200])
             except Exception as error:
                 what = "lost"
                 print("lost:", repr(error))
