@@ -29,9 +29,9 @@ def test_what_is_shown_is_what_the_server_answers(
     server: TritonServer, repository: Path, grpc: RankClient, capsys: pytest.CaptureFixture[str]
 ) -> None:
     release = current_release(repository)
-    show_users(release, server.grpc_url, server.http_url, Console(width=100))
-    shown = capsys.readouterr().out
     users = choose_users(release)
+    show_users(release, users, server.grpc_url, server.http_url, Console(width=100))
+    shown = capsys.readouterr().out
     parts = [shown.split(f"user {user.id}, {user.what}")[1] for user in users]
     ads = np.load(release / "store" / "items" / "ids.npy")
     for user, part in zip(users, parts, strict=True):

@@ -1,1 +1,1 @@
-"""The demonstration: three users of a release asked for on a running server, and a server that outlives its caller."""
+"""The demonstration: users of a release asked for on a running server, ads generated, a server that goes on."""

@@ -42,8 +42,8 @@ def choose_users(release: Path) -> list[User]:
     ]
 
 
-def show_users(release: Path, grpc_url: str, http_url: str, console: Console) -> None:
-    """Rank for the three users and print a table for each; and for the first one with less time.
+def show_users(release: Path, users: list[User], grpc_url: str, http_url: str, console: Console) -> None:
+    """Rank for the users and print a table for each; and for the first one with less time.
 
     Raises:
         RankError: the server refused or did not answer.
@@ -53,7 +53,6 @@ def show_users(release: Path, grpc_url: str, http_url: str, console: Console) ->
     titles = load_titles(release)
     known = np.load(release / "store" / "items" / "ids.npy")
     ads = np.random.default_rng(SEED).choice(known, min(CANDIDATES, len(known), recipe.serving.max_candidates), False)
-    users = choose_users(release)
     with (
         RankClient(grpc_url, "grpc", labels=recipe.labels) as grpc,
         RankClient(http_url, "http", labels=recipe.labels) as http,
@@ -74,7 +73,7 @@ def show_users(release: Path, grpc_url: str, http_url: str, console: Console) ->
         ranking, milliseconds = _ask(grpc, ads, users[0], None)
         console.print(
             f"user {users[0].id} within the default {recipe.serving.deadline_ms} ms: "
-            f"tier [bold]{ranking.tier}[/] ({ranking.reason}), {milliseconds:.1f} ms",
+            f"tier [bold]{ranking.tier}[/] ({ranking.reason}), {milliseconds:.1f} ms\n",
             highlight=False,
             soft_wrap=True,
         )
