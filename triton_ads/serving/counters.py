@@ -13,7 +13,7 @@ from dataclasses import dataclass
 REPORT_SECONDS = 0.25
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # is itself alone: hashed for every count
 class Metric:
     """A counter; each names its model in the label `model`, and `labels` come on top of it."""
 
