@@ -213,10 +213,13 @@ def test_the_plot_has_a_point_for_each_rate_and_a_chart_for_each_mix():
     name = "{http://www.w3.org/2000/svg}"
     assert len(list(root.iter(f"{name}circle"))) == 12
     assert [line.get("stroke") for line in root.iter(f"{name}polyline")] == ["#0072b2", "#d55e00"] * 2
-    # 10 requests/s at 5 ms and 20 at 50: to the right, and up by one of three decades (1 to 1000 ms) of 260 pixels.
-    first, second = list(root.iter(f"{name}circle"))[:2]
-    assert float(first.get("cx", 0)) < float(second.get("cx", 0))
-    assert float(first.get("cy", 0)) - float(second.get("cy", 0)) == pytest.approx(260 / 3, abs=0.2)
+    # 10 requests/s at 5 ms, 20 at 50, 30 at 500: each as far to the right and as far up as the last.
+    places = [(float(c.get("cx", 0)), float(c.get("cy", 0))) for c in root.iter(f"{name}circle")]
+    (x, y), (x2, y2), (x3, y3) = places[:3]
+    assert x2 - x == pytest.approx(x3 - x2, abs=0.2)
+    assert y - y2 == pytest.approx(y2 - y3, abs=0.2)
+    assert x < x2
+    assert y > y2
     assert "a < b" in "".join(root.itertext())
 
 

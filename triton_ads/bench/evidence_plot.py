@@ -53,7 +53,7 @@ def _chart(report: EvidenceReport, names: list[str], part: str, left: int, low: 
         at = x(report.auc(name, part).mean)
         anchor = "end" if at > left + _CHART / 2 else "start"
         drawn.append(
-            f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{y + 2}" y2="{bottom}" stroke="{colour}" stroke-width="2"/>'
+            f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{_TOP - 3}" y2="{bottom}" stroke="{colour}" stroke-width="2"/>'
             f'<text text-anchor="{anchor}" x="{at:.1f}" y="{y}" style="fill:{colour}">{name}</text>'
         )
     for row, name in enumerate(names):

@@ -11,12 +11,17 @@ _LEFT, _RIGHT, _BOTTOM = 58, 16, 46
 
 @dataclass(frozen=True)
 class Line:
-    """Points (x, y); y None: a gap."""
+    """
+    Args:
+        points: (x, y); y None: a gap.
+        band: (x, low, high) around them, such as the least and the most of several runs.
+    """
 
     name: str
     points: Sequence[tuple[float, float | None]]
     colour: str
     dots: bool = True
+    band: Sequence[tuple[float, float, float]] = ()
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,8 @@ class LineChart:
         levels: (y, text): a dashed line across.
         marks: (x, text): a dashed line along.
         logarithmic: of the y axis.
+        from_zero: the x axis, and a y axis that is not logarithmic, begin at 0.
+        y_format: of the numbers at the y axis.
     """
 
     title: str
@@ -36,6 +43,8 @@ class LineChart:
     levels: Sequence[tuple[float, str]] = ()
     marks: Sequence[tuple[float, str]] = ()
     logarithmic: bool = False
+    from_zero: bool = True
+    y_format: str = "g"
     width: float = 560
     height: float = 340
 
@@ -51,12 +60,12 @@ class LineChart:
         top = below + 26
         xs = [x for line in self.lines for x, _ in line.points] + [x for x, _ in self.marks]
         ys = [y for line in self.lines for _, y in line.points if y is not None] + [y for y, _ in self.levels]
-        x = Linear.over(xs, left, right)
-        y: Axis = Logarithmic.over(ys, bottom, top) if self.logarithmic else Linear.over(ys, bottom, top)
+        ys += [y for line in self.lines for _, *ends in line.band for y in ends]
+        x, y = Linear.over(xs, left, right, self.from_zero), self._y_axis(ys, bottom, top)
         parts = [svg.label(left, 20, self.title, css="title"), legend, svg.label(6, top - 10, self.y_label)]
         for tick in y.ticks():
             parts.append(f'<line class="grid" x1="{left}" x2="{right:g}" y1="{y.at(tick):.1f}" y2="{y.at(tick):.1f}"/>')
-            parts.append(svg.label(left - 6, y.at(tick) + 4, f"{tick:g}", "end"))
+            parts.append(svg.label(left - 6, y.at(tick) + 4, f"{tick:{self.y_format}}", "end"))
         parts += [svg.label(x.at(tick), bottom + 18, f"{tick:g}", "middle") for tick in x.ticks()]
         parts.append(svg.label((left + right) / 2, self.height - 8, self.x_label, "middle"))
         for level, text in self.levels:
@@ -73,8 +82,17 @@ class LineChart:
             )
             parts.append(svg.label(at + (-5 if end else 5), top + 10, text, "end" if end else "start"))
         for line in self.lines:
+            around = [(a, high) for a, _, high in line.band] + [(a, low) for a, low, _ in reversed(line.band)]
+            path = " ".join(f"{x.at(a):.1f},{y.at(b):.1f}" for a, b in around)
+            parts += [f'<polygon fill="{line.colour}" fill-opacity="0.12" points="{path}"/>'] if path else []
+        for line in self.lines:
             parts += _drawn(line, x, y)
         return "".join(parts)
+
+    def _y_axis(self, values: Sequence[float], bottom: float, top: float) -> Axis:
+        if self.logarithmic:
+            return Logarithmic.over(values, bottom, top)
+        return Linear.over(values, bottom, top, self.from_zero)
 
 
 def _drawn(line: Line, x: Axis, y: Axis) -> list[str]:
