@@ -57,7 +57,7 @@ def running(bench):
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("name", [OURS, NAIVE, UNMIXED, FASTAPI])
+@pytest.mark.parametrize("name", [OURS, f"{OURS} as ensemble", NAIVE, UNMIXED, FASTAPI])
 def test_a_contender_answers_what_the_model_answers(running, ranker, release, name):
     users, items = (np.load(release / "store" / side / "ids.npy") for side in ("users", "items"))
     random = np.random.default_rng(5)
@@ -120,7 +120,8 @@ def test_the_command_measures_and_draws(layout, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     document = json.loads(report.read_text())
-    assert {row["contender"] for row in document["rows"]} == {OURS, NAIVE, UNMIXED, FASTAPI, "load generator"}
+    contenders = {row["contender"] for row in document["rows"]}
+    assert contenders == {OURS, f"{OURS} as ensemble", NAIVE, UNMIXED, FASTAPI, "load generator"}
     # At an offered rate that is too high a server may refuse; clients that wait for their answers are all answered.
     errors = [row for row in document["rows"] if row["metric"] == "errors" and row["value"]]
     assert [row for row in errors if "offered" not in row["name"]] == []
@@ -142,7 +143,7 @@ def test_ctrl_c_leaves_nothing(layout):
         started = {child.pid: child.started for child in descendants(process.pid)}
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
-    assert len(started) > 6  # three servers, their guardians and models
+    assert len(started) > 6  # four servers, their guardians and models
     # One that was just being started is ended by its guardian, which misses its launcher.
     end = time.monotonic() + 20
     while left := [now for pid, ticks in started.items() if (now := read_process(pid)) and now.started == ticks]:
