@@ -25,6 +25,7 @@ from triton_ads.training.calibrate import calibrated_ranker
 
 #: Users of the test part whose examples are compared, and examples without any history beside them.
 USERS, WITHOUT_HISTORY = 16, 4
+LEAST = 4  # rows that the checks need; fewer users give several each
 
 
 def run(recipe: Recipe, layout: Layout, tier: str) -> Sequence[Path]:
@@ -48,6 +49,8 @@ def samples(examples: Examples) -> dict[str, Tensor]:
     _, first_of_user = np.unique(examples.arrays["user"][test], return_index=True)
     spread = np.linspace(0, len(first_of_user) - 1, min(USERS, len(first_of_user))).astype(np.int64)
     chosen = np.concatenate([test[first_of_user[spread]], test[_without_history(examples, test)][:WITHOUT_HISTORY]])
+    if len(chosen) < LEAST:
+        chosen = np.resize(np.concatenate([chosen, test]), LEAST)  # a part of fewer rows is repeated
     return {name: torch.from_numpy(array) for name, array in examples.batch(chosen).inputs.items()}
 
 
