@@ -36,7 +36,8 @@ def options(server, repository):
 @pytest.fixture(scope="module")
 def report(options, tmp_path_factory):
     out = tmp_path_factory.mktemp("loadtest") / "sub" / "report.html"
-    status = main(["loadtest", "--duration", "20", "--out", str(out), *options])
+    # A deadline that any machine meets: what is tested is how the report comes about, not the machine.
+    status = main(["loadtest", "--duration", "20", "--deadline-ms", "20000", "--out", str(out), *options])
     report = LoadReport.load(out.with_suffix(".json"))
     assert out.read_text().startswith("<!DOCTYPE html>")
     assert status == (0 if report.contenders[0].held else 1)
@@ -61,7 +62,7 @@ def test_the_rated_load_is_one_that_held(report):
     (ours,) = report.contenders
     assert ours.held is not None, ours.steps
     assert ours.held.window.holds
-    assert ours.held.window.p99_ms <= report.deadline_ms or ours.held.window.in_time >= 0.99
+    assert ours.held.window.p99_ms <= report.deadline_ms
     held = [step.offered for step in ours.steps if step.holds]
     assert 0 < ours.held.window.offered <= max(held)
     assert [step.offered for step in ours.steps] == sorted(step.offered for step in ours.steps)
