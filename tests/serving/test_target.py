@@ -169,9 +169,13 @@ def test_a_deadline_that_passes_between_steps_stops_that_search_alone(releases: 
         return now[0]
 
     chain = Chain(releases["beam"], clock)
+    (alone,) = chain.ask({"user_id": 100, "deadline_us": 10**12})
     for allowed_ms in range(1, 40):
-        late, good = chain.ask({"deadline_us": now[0] + allowed_ms * 1000}, {"deadline_us": 10**12})
+        late, good = chain.ask({"deadline_us": now[0] + allowed_ms * 1000}, {"user_id": 100, "deadline_us": 10**12})
         assert not isinstance(good, RequestError)
+        # What runs beside it, and is left when it stops, is answered as alone.
+        assert good["target_ids"].tolist() == alone["target_ids"].tolist()
+        assert good["target_scores"].tolist() == alone["target_scores"].tolist()
         if not isinstance(late, RequestError):
             break
         assert late.cause == Cause.DEADLINE

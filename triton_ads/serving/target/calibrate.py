@@ -1,8 +1,12 @@
 """What a forward costs here and now: `fixed_ms + token_ms * T`, fitted to a few measured sizes."""
 
+# Legend: R repeats, S sizes.
+
 import time
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from triton_ads.serving.target.packed import PackedTreeDecoder
 from triton_ads.serving.target.step import PROMPT, Step
@@ -18,25 +22,31 @@ def calibrate(decoder: PackedTreeDecoder, prompt_tokens: int, beam: int) -> Forw
     that small forwards count as much as large ones.
     """
     sizes = sorted({min(decoder.nodes, size) for size in (1, beam, 4 * beam, 16 * beam)})
-    medians = [forward_ms(decoder, prompt_tokens, size, _REPEATS) for size in sizes]
+    medians = np.median(forward_ms(decoder, prompt_tokens, sizes, _REPEATS), axis=0)
     if len(sizes) == 1:
-        return ForwardCost(medians[0], 0.0)
-    token_ms, fixed_ms = np.polyfit(sizes, medians, 1, w=1 / np.array(medians))
+        return ForwardCost(float(medians[0]), 0.0)
+    token_ms, fixed_ms = np.polyfit(sizes, medians, 1, w=1 / medians)
     return ForwardCost(max(0.0, float(fixed_ms)), max(1e-6, float(token_ms)))
 
 
-def forward_ms(decoder: PackedTreeDecoder, prompt_tokens: int, size: int, repeats: int) -> float:
-    """Median milliseconds of a forward of `size` nodes behind a prompt."""
-    none, zeros = np.zeros(0, np.int64), np.zeros(size, np.int64)
-    first = Step(none, none, np.array([PROMPT]), np.zeros(1, np.int64))
-    step = Step(zeros, np.full(size, PROMPT), np.arange(size), zeros)
-    times = []
+def forward_ms(
+    decoder: PackedTreeDecoder, prompt_tokens: int, sizes: Sequence[int], repeats: int
+) -> NDArray[np.float64]:
+    """Milliseconds [R, S] of forwards of so many nodes behind a prompt, one size after the other, again and again.
+
+    With one thread it is the processor time of the caller, which what else runs on the machine hardly changes.
+    """
+    clock = time.thread_time if decoder.threads == 1 else time.perf_counter
+    none = np.zeros(0, np.int64)
     session = decoder.session(np.zeros(prompt_tokens, np.int64))
-    decoder.forward([(session, first)])
-    for _ in range(repeats):
-        began = time.perf_counter()
-        decoder.forward([(session, step)])
-        times.append((time.perf_counter() - began) * 1e3)
-        session.memory.clear_nodes()  # the prompt is run once: a large model takes long for it
+    decoder.forward([(session, Step(none, none, np.array([PROMPT]), np.zeros(1, np.int64)))])
+    times_RS = np.zeros((repeats, len(sizes)))
+    for times_S in times_RS:
+        for i, size in enumerate(sizes):
+            zeros = np.zeros(size, np.int64)
+            began = clock()
+            decoder.forward([(session, Step(zeros, np.full(size, PROMPT), np.arange(size), zeros))])
+            times_S[i] = (clock() - began) * 1e3
+            session.memory.clear_nodes()  # the prompt is run once: a large model takes long for it
     decoder.release(session)
-    return float(np.median(times))
+    return times_RS

@@ -42,8 +42,8 @@ class PackedTreeDecoder:
         activation_bits: ActivationBits = 16,
         cache: CacheType = "float16",
     ) -> None:
-        self.prompt_tokens, self.nodes = prompt_tokens, nodes
-        self._decoder, self._threads, self._bits, self._cache = decoder, threads, activation_bits, cache
+        self.prompt_tokens, self.nodes, self.threads = prompt_tokens, nodes, threads
+        self._decoder, self._bits, self._cache = decoder, activation_bits, cache
         self._idle: list[TokenTree] = []
 
     def session(self, prompt: Ints) -> PackedSession:
@@ -55,7 +55,7 @@ class PackedTreeDecoder:
             raise ValueError(f"prompt: {len(prompt)} tokens found, 1 to {self.prompt_tokens} allowed")
         if not self._idle:
             fresh = self._decoder.sequence(
-                self.prompt_tokens, self.nodes, self._bits, cache=self._cache, threads=self._threads
+                self.prompt_tokens, self.nodes, self._bits, cache=self._cache, threads=self.threads
             )
             self._idle.append(fresh)
         return PackedSession(self._idle.pop(), prompt)
