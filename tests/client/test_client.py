@@ -169,6 +169,13 @@ def test_a_retry_finds_a_server_that_comes_in_the_meantime(server, nobody, proto
     thread.join()
 
 
+def test_a_time_that_is_over_is_a_timeout_and_no_wrong_number():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"127.0.0.1:{silent.getsockname()[1]}"
+        with RankClient(url, "http") as client, pytest.raises(RankTimeoutError):
+            client.ask(rank_inputs([1000]), time.monotonic() - 1)
+
+
 def pump(source, sink):
     try:
         while data := source.recv(65536):

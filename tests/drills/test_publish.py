@@ -70,7 +70,7 @@ def place(tmp_path_factory):
         yield place
 
 
-def test_a_new_release_under_load_loses_no_request_and_mixes_no_answer(place):
+def test_a_new_release_under_load_loses_no_request_and_mixes_no_answer(place, report):
     first, second, _ = place.releases
     expected = questions_alone(place.server)
     old = first.with_name("tiny-000000000000")
@@ -86,6 +86,8 @@ def test_a_new_release_under_load_loses_no_request_and_mixes_no_answer(place):
     assert traffic.errors == []
     assert min(traffic.releases().values()) >= 200
     check_no_mixture(traffic.answers, expected)
+    steps = ", ".join(f"{step} {seconds:.1f}" for step, seconds in done.seconds.items())
+    report("publish", f"{traffic.releases()} answers, none lost or mixed; seconds: {steps}")
     # Had the user's part of one met the other's ads, that would have shown.
     for question in QUESTIONS:
         one, other = (expected[name][question].scores for name in expected)
@@ -222,6 +224,27 @@ def test_a_release_that_fails_after_the_switch_is_taken_back(place, monkeypatch)
     assert set(traffic.releases()) == {before, name_of(other)}
     assert place.served() == before
     assert place.files() == files
+
+
+def test_what_publishing_costs_the_requests_beside_it(place, report, full):
+    """Half-loaded: 4 clients that pause. The ratio is told, not judged: it is that of the machine's cores."""
+    calm, busy = [], []
+    with Traffic(place.server, clients=4, pause_s=0.02) as traffic:
+        for _ in range(10 if full else 1):
+            began = time.monotonic()
+            traffic.wait(300)
+            calm.append(traffic.p99_ms(began, time.monotonic()))
+            began = time.monotonic()
+            served = place.served()
+            place.publisher().publish(next(r for r in place.releases if name_of(r) != served))
+            busy.append(traffic.p99_ms(began, time.monotonic()))
+    assert traffic.errors == []
+    ratios = np.array(busy) / np.array(calm)
+    report(
+        "publish",
+        f"{len(busy)} under {len(traffic.answers)} requests, none lost; p99 {np.median(calm):.0f} ms, while publishing "
+        f"{np.median(busy):.0f} ms: {np.median(ratios):.1f} times (median; {ratios.min():.1f} to {ratios.max():.1f})",
+    )
 
 
 def test_a_publisher_that_is_killed_has_published_nothing(place):

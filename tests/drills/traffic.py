@@ -31,6 +31,7 @@ class Traffic:
 
     Args:
         retries: of each client.
+        pause_s: what a client waits between an answer and the next question.
     """
 
     server: TritonServer
@@ -38,6 +39,7 @@ class Traffic:
     retries: int = 0
     model: str = "rank"
     timeout_s: float = 20.0
+    pause_s: float = 0.0
     answers: list[tuple[float, float, Question, Ranking]] = field(default_factory=list)  # when, seconds, ...
     errors: list[RankError] = field(default_factory=list)
 
@@ -57,7 +59,7 @@ class Traffic:
         for thread in self._threads:
             thread.join()
 
-    def wait(self, more: int, limit_s: float = 30.0) -> None:
+    def wait(self, more: int, limit_s: float = 60.0) -> None:
         """Until so many more answers have come."""
         wanted, end = len(self.answers) + more, time.monotonic() + limit_s
         while len(self.answers) < wanted:
@@ -89,6 +91,7 @@ class Traffic:
                     time.sleep(0.01)
                 else:
                     self.answers.append((began, time.monotonic() - began, question, ranking))
+                    time.sleep(self.pause_s)
 
 
 def ask(client: RankClient, question: Question) -> Ranking:

@@ -19,6 +19,7 @@ DEFAULT_URLS: dict[Protocol, str] = {"grpc": "127.0.0.1:8001", "http": "127.0.0.
 #: The server's own "deadline exceeded" says where the time went: how long it is waited for after the deadline.
 _GRACE_S = 0.02
 _BACKOFF_S = 0.05
+_LEAST_S = 0.001
 #: A day: whoever waits longer does not rank, and the sockets' timers do not take every number.
 LONGEST_S = 86_400
 
@@ -90,13 +91,13 @@ class Connection:
         """
         for attempt in range(self.retries):
             try:
-                return self.transport.infer(self.model, inputs, end - time.monotonic())
+                return self.transport.infer(self.model, inputs, _until(end))
             except ServerUnavailableError:
                 pause_s = _BACKOFF_S * 2**attempt * random.uniform(1, 1.5)
                 if time.monotonic() + pause_s >= end:
                     raise
                 time.sleep(pause_s)
-        return self.transport.infer(self.model, inputs, end - time.monotonic())
+        return self.transport.infer(self.model, inputs, _until(end))
 
     def close(self) -> None:
         """Close the connections; calls under way in other threads may fail."""
@@ -109,6 +110,11 @@ class Connection:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _until(end: float) -> float:
+    """Seconds from now; a little where the time is over, which the transports tell as any other that was too short."""
+    return max(_LEAST_S, end - time.monotonic())
 
 
 def text(array: NDArray[Any]) -> str:

@@ -15,9 +15,12 @@ from triton_ads.client.request import DATATYPES
 
 Tensors = Mapping[str, NDArray[Any]]
 
-#: What Triton says when a model is known but none of its versions is being served at the moment, and when the process
-#: of a model has died, which the watchdog replaces.
-_NOT_SERVED = ("has no available versions", "is not healthy")
+#: What Triton says of a request that is worth asking again: no version of the model is being served at the moment; the
+#: process of the model has died, and the watchdog replaces it; another request of its batch had a broken string, which
+#: this client never sends (docs/drills.md).
+_NOT_SERVED = ("has no available versions", "is not healthy", "incomplete string")
+#: How gRPC begins to say that nobody listens.
+_UNCONNECTED = ("failed to connect", "connections to all backends failing")
 #: What Triton says when `serving.max_queue` requests wait already.
 _BUSY = "Exceeds maximum queue size"
 
@@ -81,7 +84,7 @@ class GrpcTransport:
             return ServerBusyError(message, status)
         if status == "UNAVAILABLE" or _not_served(message):
             # From the channel, when nobody listens, or from the server, for example while a release is published.
-            nobody = f"no server answers gRPC at {self._url}: " if message.startswith("failed to connect") else ""
+            nobody = f"no server answers gRPC at {self._url}: " if message.startswith(_UNCONNECTED) else ""
             return ServerUnavailableError(nobody + message.splitlines()[0], status)
         return RankError(message, status)
 

@@ -97,6 +97,14 @@ def anonymous_bytes(pid: int) -> int:
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:")), 0)
 
 
+def open_files(pid: int) -> int:
+    """File descriptors of a process, sockets and pipes included; 0 when there is no such process."""
+    try:
+        return len(list((PROC / str(pid) / "fd").iterdir()))
+    except OSError:
+        return 0
+
+
 def shared_regions(prefix: str) -> dict[str, int]:
     """Name -> allocated bytes of the files in /dev/shm that begin with `prefix`."""
     regions = {}

@@ -87,7 +87,7 @@ class Publisher:
             PublishError: it was refused, or taken back; what was served before still is.
             PublishRunningError: another process publishes.
         """
-        return self._publish(release, lambda history, before: history.push(before))
+        return self._told(release, lambda history, before: history.push(before))
 
     def rollback(self, recipe: str | None = None) -> Published:
         """Serve the release that was served before; `recipe` names whose, where the repository serves several.
@@ -99,7 +99,13 @@ class Publisher:
         before = History(self.repository, rank).before()
         if before is None:
             raise PublishError(f"{self.repository}: nothing was published before what {rank} serves")
-        return self._publish(before, lambda history, _: history.pop())
+        return self._told(before, lambda history, _: history.pop())
+
+    def _told(self, release: Path, remember: Callable[[History, Path], None]) -> Published:
+        try:
+            return self._publish(release, remember)
+        except OSError as error:  # before anything was changed, or after everything was
+            raise PublishError(f"{self.repository}: {error}") from None
 
     def _publish(self, release: Path, remember: Callable[[History, Path], None]) -> Published:
         with publishing(self.repository):

@@ -1,11 +1,11 @@
-"""A soak test: does a server that has warmed up keep its memory flat under requests of every kind?
+"""A soak test: does a server that has warmed up keep memory and open files flat under requests of every kind?
 
     python -m triton_ads.server.soak --repository var/repository --requests 10000
 
 Memory is sampled at even distances of requests. Growth is the median of the second half of the samples less the median
 of the first half: a leak grows all the time, while a buffer that reached its size, or a single odd sample, does not.
 Counted are anonymous pages (what a process allocated; pages of mapped files come and go with the page cache) of the
-server and its stubs, and the files of the server in /dev/shm.
+server and its stubs, the files of the server in /dev/shm, and the file descriptors of each process.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from triton_ads.client import RankClient, RankError
-from triton_ads.server.processes import anonymous_bytes, shared_regions
+from triton_ads.server.processes import anonymous_bytes, open_files, shared_regions
 from triton_ads.server.server import TritonServer
 
 SAMPLES = 40
@@ -27,13 +27,15 @@ THREADS = 8
 #: nothing leaks. Of 1,000 sizes, as here, the allocator still settles: 0.8 MB over 5,000, and less each time.
 #: So 10,000 requests show a leak of 300 bytes a request, 2,000 one of 1,500 bytes; most tensors are larger.
 ALLOWED = 1.5e6
+#: File descriptors by which one process may have more: connections of clients come and go.
+ALLOWED_FILES = 4
 _PATIENCE_S = 30.0
 _MB = 1e6
 
 
 @dataclass(frozen=True)
 class Growth:
-    """Memory of one thing over the samples, in bytes."""
+    """Memory of one thing over the samples, in bytes; or files, in descriptors."""
 
     name: str
     samples: tuple[int, ...]
@@ -59,6 +61,7 @@ class SoakReport:
     requests: int
     refused: int
     growths: tuple[Growth, ...]
+    files: tuple[Growth, ...] = ()
 
     def leaks(self, allowed: float = ALLOWED) -> list[str]:
         """What grew by more than `allowed` bytes over half of the requests; empty: memory was flat."""
@@ -67,6 +70,10 @@ class SoakReport:
             f"({g.first / _MB:.1f} to {g.second / _MB:.1f} MB; allowed {allowed / _MB:.2f} MB)"
             for g in self.growths
             if g.bytes > allowed
+        ] + [
+            f"{g.name} has {g.second:.0f} files open, {g.first:.0f} before (allowed {ALLOWED_FILES} more)"
+            for g in self.files
+            if g.bytes > ALLOWED_FILES
         ]
 
 
@@ -85,6 +92,7 @@ def soak(server: TritonServer, requests: int, warm_up: int, max_candidates: int 
     if server_pid is not None:
         names[server_pid] = "tritonserver"
     samples: dict[str, list[int]] = {name: [] for name in (*names.values(), "shared memory")}
+    files: dict[str, list[int]] = {name: [] for name in names.values()}
     step = max(1, requests // SAMPLES)
     refused = 0
     with (
@@ -101,9 +109,11 @@ def soak(server: TritonServer, requests: int, warm_up: int, max_candidates: int 
             refused += sum(pool.map(ask, range(start, start + step)))
             for pid, name in names.items():
                 samples[name].append(anonymous_bytes(pid))
+                files[name].append(open_files(pid))
             samples["shared memory"].append(sum(shared_regions(process.shm_prefix).values()))
     growths = tuple(Growth(name, tuple(values)) for name, values in samples.items())
-    return SoakReport(step * len(samples["shared memory"]), refused, growths)
+    opened = tuple(Growth(name, tuple(values)) for name, values in files.items())
+    return SoakReport(step * len(samples["shared memory"]), refused, growths, opened)
 
 
 def _ask(client: RankClient, random: np.random.Generator, max_candidates: int) -> bool:
@@ -136,6 +146,8 @@ def main(arguments: list[str], show: Callable[[str], None] = print) -> int:
     for growth in report.growths:
         first, second = growth.first / _MB, growth.second / _MB
         show(f"{growth.name:32} {first:9.2f} -> {second:9.2f} MB  {growth.bytes / 1e3:+9.1f} kB")
+    for opened in report.files:
+        show(f"{opened.name:32} {opened.first:9.0f} -> {opened.second:9.0f} files open")
     leaks = report.leaks()
     show(f"{report.requests} requests, {report.refused} refused: " + ("; ".join(leaks) or "flat"))
     return 1 if leaks else 0
