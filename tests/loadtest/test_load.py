@@ -232,6 +232,7 @@ def test_errors_are_counted_and_the_first_is_told():
     with server(answer) as port:
         outcome = generate(Load("closed", 1, 0.2), port, [b"good", b"bad"])
     assert outcome.first_error == "HTTP 500: why bad"
+    assert [bool(failure) for failure in outcome.failures] == [number == 1 for number in outcome.numbers]
     assert abs(outcome.errors - len(outcome.ms) / 2) <= 1
     assert outcome.answered == len(outcome.ms) - outcome.errors
 

@@ -1,20 +1,24 @@
 """`bench ensemble`: what the service around the engines costs and how well it batches, on the real server.
 
 Needs a built repository (`triton-ads build`). One thread asks, for the time outside the engines; then 48 clients ask
-in a closed loop, in turns with the default tier alone and with 10 % of the high tier. The clients run beside the
-server, on the same cores.
+in a closed loop, in turns with the default tier alone and with 10 % of the high tier. The load generator runs beside
+the server, on the same cores.
 """
 
 import argparse
+import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from triton_ads.bench.closed_loop import Traffic, in_own_process
 from triton_ads.bench.report import Report, Row
 from triton_ads.client import RankClient
+from triton_ads.client.request import rank_inputs
 from triton_ads.commands.rank import current_release
+from triton_ads.loadtest.load import Load, LoadError, Running, apply_load
+from triton_ads.loadtest.requests import triton_request, write_requests
 from triton_ads.manifest import Manifest
 from triton_ads.recipe.names import RANK, chain_of
 from triton_ads.server import TritonServer
@@ -23,6 +27,20 @@ from triton_ads.server.metrics import settled_metric
 _CLIENTS = 48
 _WINDOW = 20  # requests between two readings of the engine's time
 _WINDOWS = 25
+_POOL = 512  # different requests of a closed loop
+_PATIENCE_MS = 20_000.0  # what is measured is time, so nothing is given up before
+
+
+class Traffic:
+    """Requests for the users and items that a release knows."""
+
+    def __init__(self, release: Path, candidates: int) -> None:
+        self._users, self._items = (np.load(release / "store" / side / "ids.npy") for side in ("users", "items"))
+        self._candidates = candidates
+
+    def draw(self, random: np.random.Generator) -> tuple[int, NDArray[np.int64]]:
+        """A user, and candidates drawn with replacement."""
+        return int(random.choice(self._users)), random.choice(self._items, self._candidates)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -36,10 +54,11 @@ def run(args: argparse.Namespace) -> Report:
     release = current_release(args.repository, RANK)
     router = Manifest.load(release, verify_files=False).recipe.router
     report = Report(f"service, {args.candidates} candidates a request")
+    traffic = Traffic(release, args.candidates)
     with TritonServer(args.repository) as server:
-        _outside_the_engines(report, server, router.default_tier, Traffic(release, args.candidates))
+        _outside_the_engines(report, server, router.default_tier, traffic)
         if router.high_tier is not None:
-            _mixed_tiers(report, server, router.default_tier, router.high_tier, release, args)
+            _mixed_tiers(report, server, router.default_tier, router.high_tier, traffic, args)
     return report
 
 
@@ -75,7 +94,7 @@ def _outside_the_engines(report: Report, server: TritonServer, tier: str, traffi
 
 
 def _mixed_tiers(
-    report: Report, server: TritonServer, default: str, high: str, release: Path, args: argparse.Namespace
+    report: Report, server: TritonServer, default: str, high: str, traffic: Traffic, args: argparse.Namespace
 ) -> None:
     mixes = {f"{default} alone": {default: 1.0}, f"10 % {high}": {default: 0.9, high: 0.1}}
     medians: dict[str, list[float]] = {name: [] for name in mixes}
@@ -84,11 +103,11 @@ def _mixed_tiers(
     for turn in range(args.turns):
         for name, tiers in mixes.items():
             before = _batches(server)
-            times = in_own_process(server.grpc_url, _CLIENTS, args.seconds, release, args.candidates, tiers, turn)
+            times, rate = _closed_loop(server, args.seconds, traffic, tiers, turn)
             batches, requests = (after - b for after, b in zip(_batches(server), before, strict=True))
             medians[name].append(float(np.median(times[default])))
             per_batch[name].append(requests / batches)
-            rates[name].append(sum(map(len, times.values())) / args.seconds)
+            rates[name].append(rate)
     for name in mixes:
         case = f"{_CLIENTS} clients, {name}"
         report.rows.append(
@@ -103,6 +122,36 @@ def _mixed_tiers(
     report.claim(f"{_CLIENTS} clients: requests an execution of the model that scores", fewest, ">=", 10)
     slower = float(np.median(mixed / alone))
     report.claim(f"{_CLIENTS} clients: median of {default} with 10 % {high} / without", slower, "<=", 1.5)
+
+
+def _closed_loop(
+    server: TritonServer, seconds: float, traffic: Traffic, tiers: dict[str, float], seed: int
+) -> tuple[dict[str, list[float]], float]:
+    """Milliseconds of every answer by the tier that was insisted on, and answers a second.
+
+    Args:
+        tiers: tier -> its share of the requests.
+
+    Raises:
+        LoadError: a request was answered with an error.
+    """
+    random = np.random.default_rng(seed)
+    insisted = random.choice(list(tiers), _POOL, p=list(tiers.values())).tolist()
+    requests = []
+    for tier in insisted:
+        user, candidates = traffic.draw(random)
+        requests.append(triton_request(RANK, rank_inputs(candidates, user_id=user, tier=tier)))
+    running = Running(int(server.http_url.rpartition(":")[2]), server.process.members()[0].session)
+    with tempfile.TemporaryDirectory(prefix="triton-ads-ensemble-") as folder:
+        path = Path(folder) / "requests"
+        write_requests(requests, path)
+        outcome = apply_load(Load("closed", _CLIENTS, seconds, seed, _PATIENCE_MS), running, path)
+    if outcome.errors:
+        raise LoadError(outcome.first_error)
+    times: dict[str, list[float]] = {tier: [] for tier in tiers}
+    for number, ms in zip(outcome.numbers, outcome.ms, strict=True):
+        times[insisted[number]].append(ms)
+    return times, outcome.rate
 
 
 def _batches(server: TritonServer) -> tuple[float, float]:

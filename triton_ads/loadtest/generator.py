@@ -86,6 +86,7 @@ class Done:
     asked: float  # or due
     done: float
     failure: str  # "": answered well
+    number: int  # of the prepared request; -1: none was sent
     candidates: int
 
 
@@ -96,7 +97,7 @@ class Generator:
         self._load, self._requests = load, requests
         self._random = np.random.default_rng(load.seed)
         self._next = int(self._random.integers(len(requests)))
-        self._asked: dict[Connection, tuple[float, int]] = {}  # under way: when it was sent, or due; its candidates
+        self._asked: dict[Connection, tuple[float, int]] = {}  # under way: when it was sent, or due; its number
         self._waiting: deque[float] = deque()  # due, and no connection is free
         self._idle: list[Connection] = []
         self._done: list[Done] = []
@@ -158,7 +159,7 @@ class Generator:
                 self._waiting.append(at)
         await asyncio.sleep(max(0.0, end - _now()))
         busy = (time.process_time() - used) / (_now() - begin)
-        given_up = [Done(due, _now(), NOT_SENT, 0) for due in self._waiting]
+        given_up = [Done(due, _now(), NOT_SENT, -1, 0) for due in self._waiting]
         if given_up:
             self._first_error = self._first_error or f"{len(given_up)} requests were due and could not be sent"
         self._waiting.clear()
@@ -179,6 +180,7 @@ class Generator:
             due_s=[d.asked - begin for d in requests],
             failures=[d.failure for d in requests],
             candidates=[d.candidates for d in requests],
+            numbers=[d.number for d in requests],
             served_well=len(well),
             served_candidates=sum(d.candidates for d in well),
         )
@@ -186,7 +188,7 @@ class Generator:
     def _send(self, connection: Connection, asked: float) -> None:
         self._next = (self._next + 1) % len(self._requests)
         request = self._requests[self._next]
-        self._asked[connection] = asked, request.candidates
+        self._asked[connection] = asked, self._next
         if self._load.deadline_ms and request.deadline_at:
             left_us = (asked - _now()) * 1e6 + self._load.deadline_ms * 1e3
             connection.send(request.due_until(time.time_ns() // 1000 + round(left_us)))
@@ -194,9 +196,9 @@ class Generator:
             connection.send(request.content)
 
     def _answered(self, connection: Connection, status: int, body: bytes) -> None:
-        asked, candidates = self._asked.pop(connection)
+        asked, number = self._asked.pop(connection)
         failure = "" if status == 200 else f"HTTP {status}: {body[:200].decode(errors='replace')}"
-        self._done.append(Done(asked, _now(), failure, candidates))
+        self._done.append(Done(asked, _now(), failure, number, self._requests[number].candidates))
         self._first_error = self._first_error or failure
         if self._sending:
             self._send(connection, _now())

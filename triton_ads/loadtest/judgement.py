@@ -82,6 +82,7 @@ def merged(outcomes: Sequence[Outcome]) -> Outcome:
         due_s=[float(start) + due for start, o in zip(starts, outcomes, strict=False) for due in o.due_s],
         failures=[failure for o in outcomes for failure in o.failures],
         candidates=[count for o in outcomes for count in o.candidates],
+        numbers=[number for o in outcomes for number in o.numbers],
         served_well=sum(o.served_well for o in outcomes),
         served_candidates=sum(o.served_candidates for o in outcomes),
     )

@@ -85,6 +85,7 @@ class Outcome:
     due_s: list[float] = field(default_factory=list)  # since the window began
     failures: list[str] = field(default_factory=list)  # what was answered instead; "": answered well
     candidates: list[int] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)  # which of the prepared requests; -1: none was sent
     # Over all that were served:
     served_well: int = 0
     served_candidates: int = 0  # of those answered well
