@@ -52,7 +52,7 @@ def test_what_is_shown_is_what_the_server_answers(
     users = [User(100, "knows 3 films"), User(119, "knows 19 films")]
     show_targets(release, users, server.grpc_url, "target", "ads", Console(width=120))
     shown = capsys.readouterr().out
-    assert "liked last: Ad 1000; Ad 1001; Ad 1002\n" in shown and "\nknows 19 films\n" in shown
+    assert " ms; liked last: Ad 1000; Ad 1001; Ad 1002\n" in shown and " ms; knows 19 films\n" in shown
     with TargetClient(server.grpc_url, timeout_s=30) as client:
         for user in users:
             expected = [[str(ad), f"{score:.2f}"] for ad, score in client.target(user_id=user.id, top=TOP)]

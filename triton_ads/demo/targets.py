@@ -15,6 +15,9 @@ from triton_ads.inspection.titles import load_titles
 from triton_ads.manifest import Manifest
 
 QUERY = "space adventure for children"
+INTRODUCTION = "Which films to rank is generated, by a small language model that can name none but those there are:"
+    "Which films to rank at all is generated, by a small language model that can name no film but those there are:"
+)
 TOP, RANKED, LIKED = 5, 20, 3
 
 
@@ -30,6 +33,7 @@ def show_targets(release: Path, users: list[User], grpc_url: str, target: str, a
         DemoError: a film was generated that the release does not have, or that is not a user's to get.
     """
     titles, labels = load_titles(release), Manifest.load(release, verify_files=False).recipe.labels
+    console.print(f"{INTRODUCTION}\n", highlight=False, soft_wrap=True)
     with TargetClient(grpc_url, model=target) as client:
         client.target(top=1)  # opens the connection, whose time is not the search's
         for user in users:
@@ -39,11 +43,11 @@ def show_targets(release: Path, users: list[User], grpc_url: str, target: str, a
             _check(found, release, user)
             liked = [titles.get(str(ad), str(ad)) for ad in _journey(release, user.id)[-LIKED:]]
             why = f"liked last: {'; '.join(liked)}" if liked else user.what
-            _print(console, f"user {user.id}: generated", _table(found, titles), f"{why}\n{milliseconds:.1f} ms")
+            _print(console, f"user {user.id}: generated", _table(found, titles), f"in {milliseconds:.1f} ms; {why}")
         began = time.perf_counter()
         found = client.target(query=QUERY, top=TOP, deadline_ms=DEADLINE_MS)
         milliseconds = (time.perf_counter() - began) * 1000
-        _print(console, f'"{QUERY}": generated', _table(found, titles), f"{milliseconds:.1f} ms")
+        _print(console, f'"{QUERY}": generated', _table(found, titles), f"in {milliseconds:.1f} ms")
     with TargetClient(grpc_url, model=ads, labels=labels) as client:
         client.ads(top=1)
         began = time.perf_counter()
@@ -55,7 +59,7 @@ def show_targets(release: Path, users: list[User], grpc_url: str, target: str, a
         columns = [f"{score:.3f}" for score in scores]
         table.add_row(str(place), titles.get(str(ad), str(ad)), *columns, f"{generated[ad]:.2f}")
     title = f"user {users[0].id}: {len(ranked.ranking)} generated and ranked, in one call"
-    _print(console, title, table, f"{milliseconds:.1f} ms")
+    _print(console, title, table, f"in {milliseconds:.1f} ms")
 
 
 def _journey(release: Path, user_id: int) -> list[int]:
