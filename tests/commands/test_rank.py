@@ -11,11 +11,11 @@ import pytest
 from tests.support.tiny_release import ITEMS, USERS, write_tiny_release
 from triton_ads.cli import main
 from triton_ads.client import Ranking
-from triton_ads.recipe.names import LAYOUTS
 from triton_ads.commands.rank import context_values, current_release, ranker, show
 from triton_ads.export.repository import write_repository
 from triton_ads.features.ids import MISSING, raw_id
 from triton_ads.manifest import ManifestError
+from triton_ads.recipe.names import LAYOUTS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -83,7 +83,7 @@ def prefix_of(served: Served) -> str:
 def test_the_printed_commands_work_as_printed_and_ctrl_c_ends_it_with_0(serve, repository):
     served = serve(repository)
     printed = "\n".join(served.lines)
-    assert [line for line in served.lines if "is ready" in line] == served.lines[:4]  # nothing of a missing GPU
+    assert [line for line in served.lines if "is ready" in line] == served.lines[:1]  # nothing of a missing GPU
     with RankClient(served.address("gRPC")) as client:
         assert client.rank([1000]).ids.tolist() == [1000]
 

@@ -157,9 +157,7 @@ def test_a_prefix_is_part_of_every_name():
     assert all(found.name == name for name, found in configs.items())
     steps = configs["mine_rank"].ensemble_scheduling.step
     assert [step.model_name for step in steps] == ["mine_router", "mine_user_encoder", "mine_item_scorer"]
-    assert [t.name for t in configs["mine_rank"].input] == [
-        t.name for t in config(render_configs(plain)["rank"]).input
-    ]
+    assert [t.name for t in configs["mine_rank"].input] == [t.name for t in config(render_configs(plain)["rank"]).input]
     assert render_repository(mine)["mine_router/1/model.py"] == render_repository(plain)["router/1/model.py"]
     single = render_repository(tiny_recipe(prefix="mine"))
     assert set(single) == {"mine_rank/config.pbtxt", "mine_rank/1/model.py"}
