@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.trained_build import TIER, randomise, write_build
+from tests.support.trained_build import TIER, randomise
 from triton_ads.bench import serving, serving_requests
 from triton_ads.bench.serving import DifferentScoresError, Plan
 from triton_ads.bench.serving_contender import FASTAPI, NAIVE, OURS, UNMIXED, Ask
@@ -27,11 +27,6 @@ from triton_ads.loadtest.load import Outcome
 from triton_ads.server.processes import Process, read_process
 
 MIX = "256 candidates"
-
-
-@pytest.fixture(scope="module")
-def layout(tmp_path_factory):
-    return write_build(tmp_path_factory.mktemp("serving") / "var")
 
 
 @pytest.fixture(scope="module")

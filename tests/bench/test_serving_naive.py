@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.trained_build import TIER, write_build
+from tests.support.trained_build import TIER
 from triton_ads.bench.serving_contender import Ask
 from triton_ads.bench.serving_naive import MODEL, naive_server
 from triton_ads.loadtest.observe import Observer
@@ -11,11 +11,6 @@ from triton_ads.loadtest.run import Trial
 from triton_ads.loadtest.schedule import Schedule
 from triton_ads.loadtest.traffic import Traffic
 from triton_ads.server.ports import HOST
-
-
-@pytest.fixture(scope="module")
-def layout(tmp_path_factory):
-    return write_build(tmp_path_factory.mktemp("naive") / "var")
 
 
 @pytest.mark.server
