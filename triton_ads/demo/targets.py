@@ -16,8 +16,6 @@ from triton_ads.manifest import Manifest
 
 QUERY = "space adventure for children"
 INTRODUCTION = "Which films to rank is generated, by a small language model that can name none but those there are:"
-    "Which films to rank at all is generated, by a small language model that can name no film but those there are:"
-)
 TOP, RANKED, LIKED = 5, 20, 3
 
 
