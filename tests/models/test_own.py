@@ -253,6 +253,20 @@ WRONG: list[tuple[str, str, str, dict[str, Any], str]] = [
     ),
     ("nothing", forward("activity", "pass"), "Echo", {"width": 1}, "forward returned None, float32 [3, 1]"),
     (
+        "a dict",
+        forward("activity", "return {'cvr': activity, 'dcvr': activity}"),
+        "Echo",
+        {"width": 1},
+        "forward returned a dict of cvr, dcvr, float32 [3, 1]",
+    ),
+    (
+        "a tuple",
+        forward("activity", "return activity, None"),
+        "Echo",
+        {"width": 1},
+        "forward returned a tuple of 2, float32 [3, 1]",
+    ),
+    (
         "nan",
         forward("activity", "return activity.abs().neg().log()"),
         "Echo",

@@ -35,7 +35,7 @@ def test_both_tiers_of_the_recipe_share_the_histories(tier: str, least: float) -
     torch.manual_seed(0)
     model = build_model(ADAPTIVE, tier, table_rows).eval()
     inputs = example_inputs(ADAPTIVE, table_rows, rows=4)
-    found = report(model, split(model, inputs, SIDES), inputs)
+    found = report(split(model, inputs, SIDES), inputs)
     assert found.shared >= least
     assert found.unshared == []
     # Three encoded histories of 50 events, and little else, travel from user to item.

@@ -7,37 +7,6 @@ import torch.nn.functional as F
 from tests.split.harness import randn
 from triton_ads.split import lower
 
-EQUATIONS = [  # equation, shapes; b is what a batch would be
-    ("mx,nxh->mnh", (5, 3), (2, 3, 4)),
-    ("bt,btd->bd", (5, 3), (5, 3, 4)),
-    ("bthd,bqhd->bhqt", (5, 3, 2, 4), (5, 6, 2, 4)),
-    ("btd,btd->bt", (5, 3, 2), (5, 3, 2)),
-    ("bid,bjd->bij", (5, 3, 2), (5, 4, 2)),
-    ("mtx,xh->mth", (5, 3, 2), (2, 4)),
-    ("mnx,nxh->mnh", (5, 3, 2), (3, 2, 4)),
-    ("bd,bd->b", (5, 3), (5, 3)),
-    ("b,bd->bd", (5,), (5, 3)),
-    ("bi,bj->bij", (5, 3), (5, 4)),
-    ("bdx,bk->bk", (5, 2, 3), (5, 4)),
-    ("xh,mx->hm", (3, 4), (5, 3)),
-    ("btd,d->bt", (5, 3, 2), (2,)),
-    ("d,btd->bt", (2,), (5, 3, 2)),
-    ("bxyz,xyz->b", (5, 2, 3, 4), (2, 3, 4)),
-    ("bxy,xyhk->bhk", (5, 2, 3), (2, 3, 4, 2)),
-]
-
-
-@pytest.mark.parametrize(("equation", "left", "right"), EQUATIONS)
-def test_einsum(equation: str, left: tuple[int, ...], right: tuple[int, ...]) -> None:
-    a, b = randn(*left, seed=1), randn(*right, seed=2)
-    torch.testing.assert_close(lower.einsum(equation, [a, b]), torch.einsum(equation, a, b))
-
-
-@pytest.mark.parametrize("equation", ["...i,ij->...j", "ii,ij->j", "ij,jk"])
-def test_forms_of_einsum_that_stay_as_they_are(equation: str) -> None:
-    assert lower.einsum(equation, [randn(3, 3), randn(3, 3)]) is NotImplemented
-
-
 Q, K, V = randn(2, 3, 4, 8, seed=1), randn(2, 3, 5, 8, seed=2), randn(2, 3, 5, 6, seed=3)
 SEEN = torch.tensor([[1, 1, 0, 0, 1], [0, 0, 0, 0, 0]], dtype=torch.bool)  # the second row sees no key
 MASKS = {
@@ -82,3 +51,30 @@ def test_norms_and_cosines() -> None:
     torch.testing.assert_close(lower.linalg_vector_norm(a, 2, [-1], True), torch.linalg.vector_norm(a, 2, [-1], True))
     torch.testing.assert_close(lower.cosine_similarity(a, b, 1), F.cosine_similarity(a, b))
     assert lower.linalg_vector_norm(a, 1, [1]) is NotImplemented
+
+
+@pytest.mark.parametrize("leading", [(5,), (5, 7)])
+def test_bilinear(leading: tuple[int, ...]) -> None:
+    a, b, weight, bias = (
+        randn(*leading, 3, seed=1),
+        randn(*leading, 2, seed=2),
+        randn(4, 3, 2, seed=3),
+        randn(4, seed=4),
+    )
+    torch.testing.assert_close(lower.bilinear(a, b, weight, bias), F.bilinear(a, b, weight, bias))
+    torch.testing.assert_close(lower.bilinear(a, b, weight), F.bilinear(a, b, weight))
+
+
+def test_products_over_pairs_of_axes() -> None:
+    a, b = randn(5, 2, 3, seed=1), randn(3, 2, 4, seed=2)
+    for axes in ([1, 2], [1, 0]), ([-1], [0]), ([1], [1]):
+        torch.testing.assert_close(lower.tensordot(a, b, *axes), torch.tensordot(a, b, dims=axes))
+
+
+def test_other_names_of_cat() -> None:
+    vector, matrix, cube = randn(5, seed=1), randn(5, 2, seed=2), randn(5, 2, 3, seed=3)
+    for tensors in ([vector, vector], [matrix, matrix], [cube, cube]):
+        assert torch.equal(lower.hstack(tensors), torch.hstack(tensors))
+        assert torch.equal(lower.concat(tensors, -1), torch.concat(tensors, -1))
+    for tensors in ([vector, matrix, vector], [cube, cube]):
+        assert torch.equal(lower.column_stack(tensors), torch.column_stack(tensors))

@@ -34,8 +34,8 @@ def built(name: str) -> tuple[nn.Module, SplitGraphs]:
 
 @cache
 def reported(name: str) -> SplitReport:
-    module, graphs = built(name)
-    return report(module, graphs.parts, RANKERS[name].draw(4))
+    _, graphs = built(name)
+    return report(graphs.parts, RANKERS[name].draw(4))
 
 
 def drawn(name: str, users: int, tiles: int, candidates: int) -> tuple[dict[str, Tensor], Tensor, dict[str, Tensor]]:

@@ -1,6 +1,7 @@
 """What the compiler refuses, and what its message says."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -145,8 +146,8 @@ def test_scores_that_are_no_table_of_rows_and_labels(function: object) -> None:
 
 def test_a_type_that_cannot_travel_is_named_with_the_line() -> None:
     refuse(
-        Model(lambda m, user, item: (item.double() + user.double().sum(1, True)).float()),
-        r"\.py:\d+: a user's value of torch\.float64 is read",
+        Model(lambda m, user, item: torch.fft.irfft(torch.fft.rfft(item) * torch.fft.rfft(user)).sum(1, True)),
+        r"\.py:\d+: a user's value of torch\.complex64 is read",
     )
 
 
@@ -231,3 +232,39 @@ def test_nan_is_a_mismatch() -> None:
     model = Model(lambda m, user, item: (item + user.sum(1, True)) * float("nan")).eval()
     with pytest.raises(SplitMismatchError):
         check_parity(model, split(model, INPUTS, SIDES), INPUTS)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        lambda m, user, item: (item.unsqueeze(2) * user.unsqueeze(1))[:, m.mask].sum(1, True),
+        lambda m, user, item: torch.unique(user > 0, return_inverse=True)[1].float().sum(1, True) + item,
+    ],
+)
+def test_sizes_that_depend_on_values(values: Callable[..., Tensor]) -> None:
+    model = Model(values)
+    model.register_buffer("mask", torch.ones(2, 3, dtype=torch.bool))
+    refuse(model, r"\.py:\d+: .* sizes must not depend on values")
+
+
+def test_a_model_that_fails_for_a_row_alone() -> None:
+    """A batch norm without statistics of its own takes those of the batch."""
+
+    class Normed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = nn.BatchNorm1d(2, track_running_stats=False)
+
+        def forward(self, user: Tensor, item: Tensor) -> Tensor:
+            return self.norm(item) + user.sum(1, True)
+
+    where = re.escape(line_of(Normed, 1))
+    with pytest.raises(
+        SplitMismatchError, match=f"{where}: the model fails for a row alone: ValueError: Expected more"
+    ):
+        check_row_independence(Normed().eval(), INPUTS)
+
+
+def test_an_exporter_that_gives_up_prints_no_graph(capfd: pytest.CaptureFixture[str]) -> None:
+    refuse(Model(lambda m, user, item: item if (user > 0).any() else -item), "free batch axis: Could not guard")
+    assert "def forward" not in capfd.readouterr().err

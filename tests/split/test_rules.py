@@ -35,6 +35,16 @@ LEFT = {"left": randn(3, 5, seed=9), "per_token": randn(5, 4, 6, seed=10), "one"
 CASES: dict[str, Callable[..., Tensor]] = {
     "linear over joined features": lambda m, user, item: F.linear(tokens(user, item).flatten(1), m.wide, m.b),
     "linear over four blocks": lambda m, user, item: F.linear(interleaved(user, item).flatten(1), m.wide, m.b),
+    "side by side, as NumPy has it": lambda m, user, item: F.linear(
+        torch.hstack([user.flatten(1), item.flatten(1)]), m.wide, m.b
+    ),
+    "another name of cat": lambda m, user, item: F.linear(torch.concat([user, item], 1).flatten(1), m.wide, m.b),
+    "columns": lambda m, user, item: F.linear(
+        torch.column_stack([user.flatten(1), item.flatten(1)]), m.wide, m.b
+    ).tanh(),
+    "a product over pairs of axes": lambda m, user, item: torch.tensordot(
+        tokens(user, item).flatten(1), m.wide, dims=([1], [1])
+    ).tanh(),
     "linear per token": lambda m, user, item: score(F.linear(tokens(user, item), m.w, m.b).relu()),
     "matmul contracting tokens": lambda m, user, item: score((tokens(user, item).transpose(1, 2) @ m.y).tanh()),
     "static matrix contracting tokens": lambda m, user, item: score((m.left @ tokens(user, item)).tanh()),

@@ -18,7 +18,7 @@ WEIGHTS = {"w": randn(H, 4 * D, seed=3), "b": randn(H, seed=4), "v": randn(H, D,
 
 def left(model: Model, parts: Split) -> int:
     """Multiply-adds per candidate."""
-    return report(model, parts, INPUTS).flops_item // 2
+    return report(parts, INPUTS).flops_item // 2
 
 
 def stretched(m: Model, user: Tensor, item: Tensor) -> Tensor:
@@ -148,7 +148,7 @@ def test_pairs_of_the_user_are_computed_once(order: str, layer: bool) -> None:
     count = 5 if len(ORDERS[order]) == 2 else 10
     pairs = count * (count - 1) // 2
     if layer:  # less than all pairs through the layer, and none of two of the user's
-        assert report(model, parts, TOKENS).flops_item < 2 * (pairs * H + count * count * D)
+        assert report(parts, TOKENS).flops_item < 2 * (pairs * H + count * count * D)
 
 
 def test_a_whole_product_that_nobody_chooses_from() -> None:

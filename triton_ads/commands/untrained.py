@@ -31,6 +31,6 @@ def show_untrained(file: Path, tier: str | None, picture: Path | None, console: 
     inputs = example_inputs(recipe, rows_of, _ROWS)
     for name in [tier] if tier else recipe.tiers:
         model = Probability(build_model(recipe, name, rows_of)).eval()
-        counted = SplitDocument.model_validate(report(model, split(model, inputs, SIDES), inputs).as_dict())
+        counted = SplitDocument.model_validate(report(split(model, inputs, SIDES), inputs).as_dict())
         show_report(name, counted, console)
         show_drawing(f"{recipe.name} {name}", counted, console, picture_of(picture, name, alone=tier is not None))

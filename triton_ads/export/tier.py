@@ -71,7 +71,7 @@ def export_tier(
     parity = {"row_independence": independence, "split": check_parity(model, parts, inputs, TOLERANCE)}
     _export_parts(parts, inputs, folder)
     parity |= _check_graphs(model, parts, inputs, folder)
-    counted = report(model, parts, inputs)
+    counted = report(parts, inputs)
     (folder / "split.json").write_text(json.dumps(counted.as_dict(), indent=1) + "\n")
     return TierManifest(
         model=recipe.tiers[tier].model,

@@ -15,6 +15,7 @@ config: `CLASS(rows, **config)`.
 # Legend: M rows, F id columns, D dense columns, L ids of all sequences, T steps, K labels.
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -126,12 +127,20 @@ def _try(own: OwnModel, inputs: dict[str, Tensor], labels: int, where: str) -> N
     rows = len(inputs["item_ids"])
     needed = f"float32 [{rows}, {labels}]" + (f" or [{rows}]" if labels == 1 else "") + f" needed for {rows} rows"
     shown = (
-        f"{str(found.dtype).removeprefix('torch.')} {list(found.shape)}" if isinstance(found, Tensor) else repr(found)
+        f"{str(found.dtype).removeprefix('torch.')} {list(found.shape)}" if isinstance(found, Tensor) else _kind(found)
     )
     if not isinstance(found, Tensor) or found.shape != (rows, labels) or found.dtype != torch.float32:
         raise OwnModelError(f"{where}: forward returned {shown}, {needed}")
     if not found.isfinite().all():
         raise OwnModelError(f"{where}: forward returned numbers that are not finite, for random ids")
+
+
+def _kind(found: object) -> str:
+    """What is no tensor, in a few words: a tuple of 2, a dict of clicked."""
+    name = type(found).__name__
+    if isinstance(found, Mapping):
+        return f"a {name} of {', '.join(map(str, found))}"
+    return f"a {name} of {len(found)}" if isinstance(found, list | tuple) else repr(found)
 
 
 def _known(ids_MF: Tensor, rows_F: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
     nn.Module, one row = one user x one ad
       -> capture.py     exported graph with a free batch axis, functional
-           lower.py     composite operators in terms of those that have rules
+           lower.py     composite operators in terms of those that have rules (einsum.py: products)
            unmerge.py   the batch kept apart from heads and time
       -> propagate.py   every value is labelled: static, user, item, or blocks of user and item along one axis
            rules/       what each operator does with blocks and with a user met by an item

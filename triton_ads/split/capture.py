@@ -1,11 +1,15 @@
 """From a module to an exported graph: batch axis free, functional, operators as the model wrote them."""
 
+import io
+import sys
 from collections.abc import Mapping
+from contextlib import redirect_stderr
 from dataclasses import dataclass
 
 import sympy
 import torch
 from torch import fx, nn
+from torch.export import Dim, ExportedProgram
 
 from triton_ads.split.errors import FixedBatchError, SplitError
 from triton_ads.split.lower import LOWERED
@@ -45,19 +49,18 @@ def capture(module: nn.Module, example_inputs: dict[str, torch.Tensor]) -> Captu
     rows = {name: len(tensor) if tensor.dim() else 0 for name, tensor in example_inputs.items()}
     if len(set(rows.values())) != 1 or min(rows.values()) < 2:
         raise SplitError(f"example inputs must have the same number of rows, 2 or more; found {rows}")
-    batch = torch.export.Dim("M", min=1, max=2**31 - 1)
+    batch = Dim("M", min=1, max=2**31 - 1)
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # one operator for a whole layer, which no rule can look into
+    said = io.StringIO()
     try:
-        exported = torch.export.export(
-            Positional(module, list(example_inputs)),
-            tuple(tensor.clone() for tensor in example_inputs.values()),  # one tensor given twice would be one input
-            dynamic_shapes=(tuple({0: batch} for _ in example_inputs),),
-        ).run_decompositions(dict(LOWERED))  # functional; of composite operators only these are taken apart
+        with redirect_stderr(said):  # where the exporter fails it prints the whole graph; the error says enough
+            exported = _exported(module, example_inputs, batch)
     except Exception as error:  # torch.export raises many types; each means the same here
         raise FixedBatchError(f"the model cannot be exported with a free batch axis: {_reason(error)}") from error
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
+    sys.stderr.write(said.getvalue())
 
     signature = exported.graph_signature
     statics: dict[str, torch.Tensor] = {}
@@ -84,8 +87,16 @@ def capture(module: nn.Module, example_inputs: dict[str, torch.Tensor]) -> Captu
     return Captured(unmerge(exported.graph, symbol), symbol, statics, names)
 
 
+def _exported(module: nn.Module, example_inputs: Mapping[str, torch.Tensor], batch: Dim) -> ExportedProgram:
+    return torch.export.export(
+        Positional(module, list(example_inputs)),
+        tuple(tensor.clone() for tensor in example_inputs.values()),  # one tensor given twice would be one input
+        dynamic_shapes=(tuple({0: batch} for _ in example_inputs),),
+    ).run_decompositions(dict(LOWERED))  # functional; of composite operators only these are taken apart
+
+
 def _reason(error: Exception) -> str:
     """What of an exporter's message says why; the rest is advice on the exporter."""
     lines = [line.strip(" -") for line in str(error).splitlines() if line.strip()]
     said = [line for line in lines if "specialized it to be a constant" in line] or lines or [type(error).__name__]
-    return said[0]
+    return said[0].split(" If you're using ")[0]

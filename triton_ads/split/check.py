@@ -1,12 +1,13 @@
 """The checks that a build must pass: the model is row-wise, and its parts equal it."""
 
+import traceback
 from collections.abc import Mapping
 
 import torch
 from torch import nn
 
 from triton_ads.split.compile import Split
-from triton_ads.split.locate import where_rows_meet
+from triton_ads.split.locate import last_line, where_rows_meet
 
 #: Greatest difference in a score (a probability) that two orders of summation in float32 may make.
 TOLERANCE = 1e-5
@@ -31,13 +32,17 @@ def check_row_independence(
     Raises:
         SplitMismatchError: the model mixes rows (a batch norm in training mode, a mean over the batch, ...).
     """
-    whole = module(**inputs)
+    whole = _scores(module, inputs, "all rows")
     rows = len(whole)
+
+    def among(what: str, chosen: list[int]) -> torch.Tensor:
+        return _scores(module, {name: tensor[chosen] for name, tensor in inputs.items()}, what)
+
     neighbours = {
-        "a row alone": torch.cat([module(**_rows(inputs, [row])) for row in range(min(rows, 8))]),
-        "rows in reverse": module(**_rows(inputs, list(range(rows))[::-1])).flip(0),
-        "every row twice": module(**_rows(inputs, [row for row in range(rows) for _ in (0, 1)]))[::2],
-        "without the last row": module(**_rows(inputs, list(range(rows - 1)))),
+        "a row alone": torch.cat([among("a row alone", [row]) for row in range(min(rows, 8))]),
+        "rows in reverse": among("rows in reverse", list(range(rows))[::-1]).flip(0),
+        "every row twice": among("every row twice", [row for row in range(rows) for _ in (0, 1)])[::2],
+        "without the last row": among("without the last row", list(range(rows - 1))),
     }
     worst = 0.0
     try:
@@ -87,8 +92,14 @@ def check_parity(
     return worst
 
 
-def _rows(inputs: Mapping[str, torch.Tensor], rows: list[int]) -> dict[str, torch.Tensor]:
-    return {name: tensor[rows] for name, tensor in inputs.items()}
+def _scores(module: nn.Module, inputs: Mapping[str, torch.Tensor], what: str) -> torch.Tensor:
+    """The model's scores; an error of its own is told as one of this check, with the line."""
+    try:
+        scores: torch.Tensor = module(**inputs)
+    except Exception as error:  # whatever a model raises
+        line = last_line(traceback.extract_tb(error.__traceback__))
+        raise SplitMismatchError(f"{line}: the model fails for {what}: {type(error).__name__}: {error}") from error
+    return scores
 
 
 def _difference(what: str, expected: torch.Tensor, got: torch.Tensor, tolerance: float) -> float:

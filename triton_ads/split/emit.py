@@ -43,6 +43,18 @@ _JOINED = "put side by side with values of the item"
 STRETCHES = {aten.expand.default, aten.repeat.default, aten.tile.default}
 
 
+#: How a user's value of another type travels. What of a float64 float32 does not hold is lost; the checks judge that.
+_CARRIERS = {
+    torch.float64: torch.float32,
+    torch.float16: torch.float32,
+    torch.bfloat16: torch.float32,
+    torch.int32: torch.int64,
+    torch.int16: torch.int64,
+    torch.int8: torch.int64,
+    torch.uint8: torch.int64,
+}
+
+
 @dataclass(frozen=True)
 class CutValue:
     """A value of the user part that the item part reads: one entry of the state."""
@@ -279,8 +291,8 @@ class Emitter:
         shape: Shape | None = base.meta.get("shape")
         if shape is None or len(shape) != len(value.shape):
             return value
-        if any(own not in (1, size) for own, size in zip(shape, value.shape, strict=True)):
-            return value
+        if any(own != size and (own != 1 or size == self.batch) for own, size in zip(shape, value.shape, strict=True)):
+            return value  # also a constant that was made one for each row: the batch axis must stay
         return self.unstretched(Row(value.side, base, shape, base.meta["dtype"]))
 
     def _axis_0(self, node: fx.Node) -> tuple[int, ...] | None:
@@ -310,6 +322,10 @@ class Emitter:
                     f"{tuple(node.meta['shape'])}, whose axis 0 is not the batch; the batch axis cannot be followed"
                 )
             source = source_line(self.current) if self.current else ""
-            self.cuts.append(CutValue(node, shape, node.meta["dtype"], source))
-            self._entries[node] = self.item.call(read_entry, self.state, len(self.cuts) - 1)
+            dtype = node.meta["dtype"]
+            carried = _CARRIERS.get(dtype, dtype)
+            carrier = node if carried == dtype else self.user.call(aten._to_copy.default, node, dtype=carried)
+            self.cuts.append(CutValue(carrier, shape, carried, source))
+            read = self.item.call(read_entry, self.state, len(self.cuts) - 1)
+            self._entries[node] = read if carried == dtype else self.item.call(aten._to_copy.default, read, dtype=dtype)
         return self._entries[node]

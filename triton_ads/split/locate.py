@@ -3,6 +3,7 @@
 Called when a model is refused already, to say why; an empty text where the line cannot be found.
 """
 
+import operator
 import traceback
 from collections.abc import Mapping, Sequence
 from traceback import FrameSummary
@@ -36,7 +37,7 @@ class _Watch(TorchFunctionMode):
         if not self.line and fixing is not None:  # asked by the model itself, or in an operator that it calls
             asked = fixing.sloc.framework_loc
             frames = [asked] if isinstance(asked, FrameSummary) and not _of_torch(asked.filename) else _stack()
-            self.line = _last_line(frames)
+            self.line = last_line(frames)
         return result
 
 
@@ -44,7 +45,7 @@ def _stack() -> list[FrameSummary]:
     return list(traceback.extract_stack())
 
 
-def _last_line(frames: Sequence[FrameSummary]) -> str:
+def last_line(frames: Sequence[FrameSummary]) -> str:
     """The innermost frame that is the model's."""
     for frame in reversed(frames):
         if not _of_torch(frame.filename) and frame.filename != __file__:
@@ -73,7 +74,7 @@ def where_batch_is_fixed(module: nn.Module, example_inputs: Mapping[str, torch.T
         with mode, watch:
             module(**inputs)
     except Exception as error:  # whatever the model raises on such tensors, export has said it already
-        return watch.line or _last_line(traceback.extract_tb(error.__traceback__))
+        return watch.line or last_line(traceback.extract_tb(error.__traceback__))
     return watch.line
 
 
@@ -95,7 +96,8 @@ def where_rows_meet(module: nn.Module, inputs: Mapping[str, torch.Tensor]) -> st
         for row, values in enumerate(alone):
             whole = together[node] if axis is None else together[node].narrow(axis, row, 1)
             if whole.shape == values[node].shape and not _close(whole, values[node]):
-                return f"{source_line(node)}: {node.target}"
+                maker = node.args[0] if node.target is operator.getitem else node  # of several results, their operator
+                return f"{source_line(node)}: {maker.target}"  # type: ignore[union-attr]
     return ""
 
 

@@ -5,10 +5,13 @@ Each function does what its operator does in eager PyTorch, to the last edge; wh
 
 import math
 from collections.abc import Callable, Sequence
+from string import ascii_letters
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from triton_ads.split.einsum import einsum
 
 aten = torch.ops.aten
 
@@ -72,66 +75,36 @@ def cosine_similarity(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> 
     return product / ((a * a).sum(dim).sqrt().clamp(min=eps) * (b * b).sum(dim).sqrt().clamp(min=eps))
 
 
-def einsum(equation: str, operands: Sequence[Tensor], *, path: Any = None) -> Any:
-    """Two operands without repeated letters or dots: a matrix product whose batch axis stays an axis of its own.
-
-    Letters of both operands are shared when the result has them and contracted when not; the others are free:
-
-        [shared, free a, contracted] @ [shared, contracted, free b] -> [shared, free a, free b]
-    """
-    equation = equation.replace(" ", "")
-    if len(operands) != 2 or "->" not in equation or "." in equation:
-        return NotImplemented
-    (left, right), out = equation.split("->")[0].split(","), equation.split("->")[1]
-    a, b = operands
-    if any(len(set(letters)) != len(letters) for letters in (left, right, out)):
-        return NotImplemented
-    for letter in set(left) ^ set(right):  # of one operand alone and not in the result: summed first
-        if letter not in out and letter in left:
-            a, left = a.sum(left.index(letter)), left.replace(letter, "")
-        elif letter not in out:
-            b, right = b.sum(right.index(letter)), right.replace(letter, "")
-    shared = [letter for letter in out if letter in left and letter in right]
-    contracted = [letter for letter in left if letter in right and letter not in out]
-    free_a = [letter for letter in left if letter not in right]
-    free_b = [letter for letter in right if letter not in left]
-    if not contracted or (not (free_a or free_b) and len(shared) > 1):
-        product = _aligned(a, left, [*out, *contracted]) * _aligned(b, right, [*out, *contracted])
-        return product.sum(list(range(-len(contracted), 0))) if contracted else product
-    size = {**dict(zip(left, a.shape, strict=True)), **dict(zip(right, b.shape, strict=True))}
-    keep_free = not shared  # without shared axes the free ones of the left may stay as they are
-    a = _grouped(a, left, shared, free_a if keep_free and free_a else [free_a], [contracted], size)
-    b = _grouped(b, right, shared, [contracted], [free_b], size)
-    found = torch.matmul(a, b).reshape([size[letter] for letter in (*shared, *free_a, *free_b)])
-    have = [*shared, *free_a, *free_b]
-    return found.permute([have.index(letter) for letter in out])
+def bilinear(a: Tensor, b: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """a [..., I], b [..., J], weight [O, I, J] -> `a W_o b + bias_o` [..., O]; what `a` makes of the weights is b's."""
+    outputs, first, second = weight.shape
+    matrix = torch.matmul(a, weight.permute(1, 0, 2).reshape(first, outputs * second))
+    product = torch.matmul(matrix.reshape([*a.shape[:-1], outputs, second]), b.unsqueeze(-1)).squeeze(-1)
+    return product if bias is None else product + bias
 
 
-def _aligned(x: Tensor, letters: str, wanted: Sequence[str]) -> Tensor:
-    """`x` with its axes in the order of `wanted`, and an axis of size 1 for each letter that it lacks."""
-    x = x.permute([letters.index(letter) for letter in wanted if letter in letters])
-    for axis, letter in enumerate(wanted):
-        if letter not in letters:
-            x = x.unsqueeze(axis)
-    return x
+def hstack(tensors: list[Tensor]) -> Tensor:
+    """Side by side along axis 1; vectors along their one axis."""
+    return torch.cat(tensors, 0 if tensors[0].dim() < 2 else 1)
 
 
-def _grouped(
-    x: Tensor, letters: str, shared: list[str], first: list[Any], second: list[Any], size: dict[str, Any]
-) -> Tensor:
-    """`x` as [shared axes, axes of `first`, axes of `second`]; a list inside these becomes one axis."""
-    order = [*shared, *(letter for group in (*first, *second) for letter in group)]
-    x = x.permute([letters.index(letter) for letter in order])
-    groups: list[Any] = [*shared, *first, *second]
-    if all(len(group) == 1 for group in groups):
-        return x
-    sizes = []
-    for group in groups:
-        total = 1
-        for letter in group:
-            total = total * size[letter]
-        sizes.append(total)
-    return x.reshape(sizes)
+def column_stack(tensors: list[Tensor]) -> Tensor:
+    """Side by side along axis 1; a vector is a column."""
+    return torch.cat([x.unsqueeze(1) if x.dim() == 1 else x for x in tensors], 1)
+
+
+def concat(tensors: list[Tensor], dim: int = 0) -> Tensor:
+    """Another name of cat."""
+    return torch.cat(tensors, dim)
+
+
+def tensordot(a: Tensor, b: Tensor, dims_self: Sequence[int], dims_other: Sequence[int]) -> Any:
+    """The sum of products over pairs of axes, as einsum has it: the other axes of `a`, then those of `b`."""
+    left, right = list(ascii_letters[: a.dim()]), list(ascii_letters[a.dim() : a.dim() + b.dim()])
+    for axis, other in zip(dims_self, dims_other, strict=True):
+        right[other] = left[axis]
+    out = [letter for letter in (*left, *right) if (letter in left) != (letter in right)]
+    return einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", [a, b])
 
 
 LOWERED: dict[Any, Callable[..., Any]] = {
@@ -141,4 +114,10 @@ LOWERED: dict[Any, Callable[..., Any]] = {
     aten.einsum.default: einsum,
     aten.linalg_vector_norm.default: linalg_vector_norm,
     aten.cosine_similarity.default: cosine_similarity,
+    aten.bilinear.default: bilinear,
+    aten.tensordot.default: tensordot,
+    aten.hstack.default: hstack,
+    aten.column_stack.default: column_stack,
+    aten.concat.default: concat,
+    aten.concatenate.default: concat,
 }

@@ -38,7 +38,7 @@ class Part:
             name = self._names.get(id(tensor), f"constant_{len(self.constants)}")
             self.constants[name] = tensor
             with self.graph.inserting_before(self._first()):
-                self._nodes[id(tensor)] = self.graph.get_attr(name)
+                self._nodes[id(tensor)] = noted(self.graph.get_attr(name), tuple(tensor.shape), tensor.dtype)
         return self._nodes[id(tensor)]
 
     def _first(self) -> fx.Node | None:

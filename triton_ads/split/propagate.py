@@ -83,13 +83,14 @@ class _Propagation:
         value = node.meta.get("val")
         if isinstance(value, torch.SymInt | int):  # arithmetic on sizes is made anew in each part
             return value.node.expr if isinstance(value, torch.SymInt) else value
-        if node.target in _ASSERTIONS:
+        if node.target in _ASSERTIONS or isinstance(value, torch.SymBool):  # a comparison that an assertion reads
             return None
         args: Any = fx.map_arg(node.args, lambda n: self.values[n])
         kwargs: Any = fx.map_arg(node.kwargs, lambda n: self.values[n])
         if node.target is operator.getitem and isinstance(args[0], list | tuple):
             return args[0][args[1]]
         self._refuse_what_knows_its_row(node)
+        self._refuse_sizes_of_values(node)
 
         flat = _leaves([args, kwargs])
         rows = [leaf for leaf in flat if isinstance(leaf, Row)]
@@ -136,6 +137,19 @@ class _Propagation:
             raise SplitError(
                 f"{source_line(node)}: {node.target} numbers the rows{instead}; a row must not know its position"
             )
+
+    def _refuse_sizes_of_values(self, node: fx.Node) -> None:
+        """The size of each axis must follow from the model and the batch alone, not from what the inputs hold."""
+        for tensor in _leaves(node.meta.get("val")):
+            if not isinstance(tensor, torch.Tensor):
+                continue
+            symbols = {s for size in shape_of(tensor) if not isinstance(size, int) for s in size.free_symbols}
+            if symbols - {self.captured.batch}:
+                raise SplitError(
+                    f"{source_line(node)}: {node.target} gives as many values as its input says, "
+                    f"{list(tensor.shape)}; sizes must not depend on values (a mask as an index does; take the "
+                    f"places that it marks, made once in the constructor, or torch.where)"
+                )
 
     def _refuse_what_mixes_rows(self, node: fx.Node) -> None:
         """Of a value that depends on rows, each result must have a row for each of them."""

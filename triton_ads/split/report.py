@@ -7,10 +7,13 @@ from typing import Any
 
 import torch
 from torch import fx, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from triton_ads.split.compile import Split
 from triton_ads.split.errors import source_line
+
+aten = torch.ops.aten
 
 _ROWS = 64  # rows of the counted run; counts are given per row
 
@@ -56,7 +59,7 @@ class SplitReport:
         return {**asdict(self), "shared": self.shared}
 
 
-def report(module: nn.Module, parts: Split, inputs: Mapping[str, torch.Tensor]) -> SplitReport:
+def report(parts: Split, inputs: Mapping[str, torch.Tensor]) -> SplitReport:
     """Count what the model and its parts do. `inputs`: a row or more of every input of the row-wise model."""
     row = {name: tensor[:1] for name, tensor in inputs.items()}
     rows = {name: tensor.repeat_interleave(_ROWS, 0) for name, tensor in row.items()}
@@ -64,15 +67,16 @@ def report(module: nn.Module, parts: Split, inputs: Mapping[str, torch.Tensor]) 
     tile = [rows[name].unsqueeze(0) for name in parts.item_inputs]
     captured = parts.captured
     with torch.no_grad(), _layers_taken_apart():
-        with FlopCounterMode(display=False) as whole:
-            module(**rows)
         state, user = _count(parts.user, users)
         _, item = _count(parts.item, [state, torch.zeros(1, dtype=torch.int64), *tile])
         _, model = _count(fx.GraphModule(nn.Module(), captured.graph), captured.arguments(rows))
+    for node in captured.graph.nodes:
+        if node.target is aten.sum.dim_IntList and node.name in item:
+            model[node.name] = item[node.name]  # a product that the model writes as `(a * b).sum(1)`
     lines = {node.name: source_line(node) for node in captured.graph.nodes}
     origins = {node.name: node.meta.get("origin", "") for node in parts.user.graph.nodes}  # type: ignore[union-attr]
     return SplitReport(
-        flops_row=int(whole.get_total_flops()) // _ROWS,
+        flops_row=sum(model.values()) // _ROWS,
         flops_user=sum(user.values()),
         flops_item=sum(item.values()) // _ROWS,
         state_bytes=4 * parts.state_size,
@@ -88,10 +92,11 @@ def report(module: nn.Module, parts: Split, inputs: Mapping[str, torch.Tensor]) 
 
 def _operator(node: fx.Node, model: int, user: int, item: int) -> Operator:
     value = node.meta["val"]
+    first = value[0] if isinstance(value, list | tuple) else value  # of a recurrent layer: the outputs of all steps
     return Operator(
         operator=str(node.target),
         source=source_line(node),
-        shape=tuple(size for size in value.shape if isinstance(size, int)),
+        shape=tuple(size for size in first.shape if isinstance(size, int)),
         side=" ".join(side for side, flops in (("user", user), ("item", item)) if flops),
         flops_row=model // _ROWS,
         flops_user=user,
@@ -122,10 +127,11 @@ class _Counter(fx.Interpreter):
 
 @contextmanager
 def _layers_taken_apart() -> Iterator[None]:
-    """Without PyTorch's one operator for a whole transformer layer, which is not counted."""
-    fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
+    """Without PyTorch's operators for a whole attention or LSTM, which are not counted."""
+    mkldnn = torch.backends.mkldnn
+    was, *_ = mkldnn.set_flags(_enabled=False, _fp32_precision=None)  # `flags()` would set TF32 as well, and warn
     try:
-        yield
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
     finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
+        mkldnn.set_flags(_enabled=was, _fp32_precision=None)

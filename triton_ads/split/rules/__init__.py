@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from triton_ads.split.emit import Emitter
-from triton_ads.split.rules import activations, gather, linear, pairs, pointwise, products, reduce, shape
+from triton_ads.split.rules import activations, along, gather, linear, pairs, pointwise, products, reduce, shape
 
 Rule = Callable[..., Any]
 
@@ -18,6 +18,7 @@ RULES: dict[Any, Rule] = {
     **products.RULES,
     **reduce.RULES,
     **gather.RULES,
+    **along.RULES,
     **activations.RULES,
 }
 
