@@ -118,6 +118,7 @@ def test_deadlines_are_stamped_when_a_request_is_due(server, tmp_path):
     ("wrong", "message"),
     [
         (["--http-port=1"], r"no Triton answers HTTP at 127.0.0.1:1 .*triton-ads serve"),
+        (["--metrics-port=1"], r"no metrics page at http://127.0.0.1:1/metrics .*--metrics-port says where it is"),
         (["--duration=5"], r"duration: 5 s found, 20 to 3600 s allowed"),
         (["--tier=gold"], r"--tier: 'gold' found, allowed: standard, high"),
         (["--model=mine_rank"], r"'mine_rank' found; allowed: rank"),

@@ -57,12 +57,12 @@ class LineChart:
         left, right, bottom = _LEFT, self.width - _RIGHT, self.height - _BOTTOM
         names, colours = [line.name for line in self.lines], [line.colour for line in self.lines]
         legend, below = svg.legend(names, colours, left, 42, right)
-        top = below + 26
+        top = below + 30
         xs = [x for line in self.lines for x, _ in line.points] + [x for x, _ in self.marks]
         ys = [y for line in self.lines for _, y in line.points if y is not None] + [y for y, _ in self.levels]
         ys += [y for line in self.lines for _, *ends in line.band for y in ends]
         x, y = Linear.over(xs, left, right, self.from_zero), self._y_axis(ys, bottom, top)
-        parts = [svg.label(left, 20, self.title, css="title"), legend, svg.label(6, top - 10, self.y_label)]
+        parts = [svg.label(left, 20, self.title, css="title"), legend, svg.label(6, top - 14, self.y_label)]
         for tick in y.ticks():
             parts.append(f'<line class="grid" x1="{left}" x2="{right:g}" y1="{y.at(tick):.1f}" y2="{y.at(tick):.1f}"/>')
             parts.append(svg.label(left - 6, y.at(tick) + 4, f"{tick:{self.y_format}}", "end"))

@@ -9,7 +9,7 @@ from time import sleep
 from typing import Self
 
 from triton_ads.loadtest.report import ModelTimes, TierShare, TileFill
-from triton_ads.loadtest.statistics import ModelStatistics, TritonStatistics, between
+from triton_ads.loadtest.statistics import ModelStatistics, ServerError, TritonStatistics, between
 from triton_ads.server.metrics import REPORT_S, read_series
 
 _CHOICES, _CANDIDATES, _SLOTS, _REFUSED = (
@@ -49,15 +49,28 @@ class Observer:
         self.chain = self._statistics.chain(model)
 
     def read(self) -> Reading:
-        """What happened so far; call it when no request is under way."""
+        """What happened so far; call it when no request is under way.
+
+        Raises:
+            ServerError: no answer, or no metrics page where there should be one.
+        """
         metrics: dict[tuple[str, Labels], float] = {}
         if self._metrics_url is not None:
             sleep(REPORT_S)
-            for name, labels, value in read_series(self._metrics_url):
+            for name, labels, value in self._series(self._metrics_url):
                 if labels.get("model") in (self.model, *self.chain):
                     key = name, tuple(sorted(labels.items()))
                     metrics[key] = metrics.get(key, 0.0) + value
         return Reading(self._statistics.read(), metrics, self._canaries())
+
+    def _series(self, url: str) -> list[tuple[str, dict[str, str], float]]:
+        try:
+            return read_series(url)
+        except OSError as error:
+            reason = getattr(error, "reason", error)
+            raise ServerError(
+                f"no metrics page at {url} ({reason}): --metrics-port says where it is, 0 that there is none"
+            ) from None
 
     def _canaries(self) -> int:
         if self._status_url is None:

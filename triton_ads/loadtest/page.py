@@ -43,7 +43,7 @@ def _facts(contender: Contender) -> str:
             (f"{held.candidates_per_s:,.0f}/s", "ads ranked"),
             (f"{w.p50_ms:.1f} / {w.p95_ms:.1f} / {w.p99_ms:.1f} ms", "p50 / p95 / p99"),
             (f"{w.timeouts:.3%}", "timeouts"),
-            *((number(value), name) for name, value in costs(held)[:2]),
+            *((number(value), name) for name, value in costs(held)[:1]),
         ]
     )
 
