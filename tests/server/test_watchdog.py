@@ -97,7 +97,7 @@ def test_a_killed_stub_is_back_within_10_s(watched, protocol, model):
     until(lambda: watched.watchdog.ready)
     after = watched.watchdog.status()["counts"]
     assert seconds < RECOVERY_S
-    assert slowest < 2.5  # Triton answers for a dead stub after a second
+    assert slowest < RECOVERY_S / 2  # Triton answers for a dead stub after a second; others may want the cores
     assert after["dead_stubs"] == before["dead_stubs"] + 1
     assert after["reloads"] + after["restarts"] == before["reloads"] + before["restarts"] + 1
     assert pids(watched, model) != [victim]
