@@ -72,7 +72,9 @@ def run(args: argparse.Namespace) -> Report:
     recipe = load_recipe(args.recipe)
     target = recipe.target
     if target is None or target.model.checkpoint is not None:
-        raise RecipeError(f"{args.recipe}: no generator to train; a recipe with a `target` without checkpoint is needed")
+        raise RecipeError(
+            f"{args.recipe}: no generator to train; a recipe with a `target` without checkpoint is needed"
+        )
     log = read_log(recipe, args.downloads)
     journeys = Journeys.of(log, split_by_time(log.time, recipe.data), target.journey)
     with tempfile.TemporaryDirectory() as folder:
