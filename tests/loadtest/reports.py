@@ -84,6 +84,7 @@ def report(*contenders: Contender, release: str = "0123456789ab") -> LoadReport:
         began=datetime(2026, 1, 2, 3, 4, tzinfo=UTC),
         seconds=180.0,
         deadline_ms=100.0,
+        in_time=0.99,
         recipe="tiny",
         release=release,
         tier="",

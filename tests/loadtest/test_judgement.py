@@ -40,6 +40,13 @@ def test_one_in_a_hundred_may_fail_and_two_may_not():
     assert not meets(outcome([101.0] * 2 + [5.0] * 98), 100)
 
 
+def test_more_may_be_asked_for_than_one_in_a_hundred():
+    one_in_a_thousand = outcome([101.0] + [5.0] * 999)
+    assert meets(one_in_a_thousand, 100, share=0.999)
+    assert not meets(one_in_a_thousand, 100, share=0.9997)
+    assert meets(outcome([5.0] * 1000), 100, share=0.9997)
+
+
 def test_a_fast_refusal_is_no_fast_answer():
     fast = outcome([1.0] * 50, [REFUSED] * 25 + [""] * 25)
     assert percentile(judged_ms(fast), 0.5) == 1.0

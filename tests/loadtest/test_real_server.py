@@ -122,6 +122,7 @@ def test_deadlines_are_stamped_when_a_request_is_due(server, tmp_path):
         (["--duration=5"], r"duration: 5 s found, 20 to 3600 s allowed"),
         (["--tier=gold"], r"--tier: 'gold' found, allowed: standard, high"),
         (["--model=mine_rank"], r"'mine_rank' found; allowed: rank"),
+        (["--in-time=100"], r"--in-time: 100 % found, 50 to below 100 allowed"),
         (["--deadline-ms=0"], r"--deadline-ms: 0 found, above 0"),
         (["--repository=nowhere"], r"nowhere: no model repository"),
     ],

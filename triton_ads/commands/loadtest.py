@@ -33,6 +33,7 @@ from triton_ads.commands.options import MAX_PORT, whole
 from triton_ads.commands.rank import current_release, ranker
 from triton_ads.commands.serve import HEALTH_PORT, HTTP_PORT, METRICS_PORT, REPOSITORY
 from triton_ads.loadtest.compare import compare_page, compare_table
+from triton_ads.loadtest.judgement import IN_TIME
 from triton_ads.loadtest.load import Running
 from triton_ads.loadtest.observe import Observer
 from triton_ads.loadtest.page import page
@@ -58,6 +59,13 @@ _CLIENT_S = 10.0
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--duration", type=float, default=180, metavar="S", help="seconds in all (%(default)g)")
     parser.add_argument("--deadline-ms", type=float, default=100, metavar="MS", help="of every request (%(default)g)")
+    parser.add_argument(
+        "--in-time",
+        type=float,
+        default=100 * IN_TIME,
+        metavar="P",
+        help="per cent of the requests that must be in time for a rate to hold (%(default)g)",
+    )
     parser.add_argument("--tier", default="", help="insist on a tier; by default the router chooses")
     parser.add_argument("--naive", action="store_true", help="also the row-wise model; takes twice the time, one tier")
     parser.add_argument(
@@ -110,6 +118,8 @@ def load_test(args: argparse.Namespace) -> LoadReport:
     schedule = Schedule.of(args.duration)
     if not 0 < args.deadline_ms <= 60_000:
         raise ValueError(f"--deadline-ms: {args.deadline_ms:g} found, above 0 and at most 60000 allowed")
+    if not 50 <= args.in_time < 100:
+        raise ValueError(f"--in-time: {args.in_time:g} % found, 50 to below 100 allowed")
     model = ranker(args.repository, args.model)
     release = current_release(args.repository, model)
     manifest = Manifest.load(release, verify_files=False)
@@ -136,6 +146,7 @@ def load_test(args: argparse.Namespace) -> LoadReport:
         began=began,
         seconds=time.monotonic() - start,
         deadline_ms=args.deadline_ms,
+        in_time=args.in_time / 100,
         recipe=recipe.name,
         release=manifest.release,
         tier=tier,
@@ -163,6 +174,7 @@ def _ours(args: argparse.Namespace, schedule: Schedule, model: str, prepared: li
         args.deadline_ms,
         visible=server is not None,
         say=_say,
+        in_time=args.in_time / 100,
     ).run(schedule)
 
 
@@ -192,6 +204,7 @@ def _naive(
             args.deadline_ms,
             visible=True,
             say=_say,
+            in_time=args.in_time / 100,
         ).run(schedule)
 
 

@@ -31,6 +31,7 @@ def differences(first: LoadReport, second: LoadReport) -> list[str]:
         ("recipe", first.recipe, second.recipe),
         ("tier", first.tier or "the router's", second.tier or "the router's"),
         ("deadline", f"{first.deadline_ms:g} ms", f"{second.deadline_ms:g} ms"),
+        ("in time", f"{first.in_time:.2%}", f"{second.in_time:.2%}"),
         ("traffic", first.traffic, second.traffic),
         *(
             (name, str(first.machine.get(name)), str(second.machine.get(name)))

@@ -18,9 +18,9 @@ def page(report: LoadReport) -> str:
         html.heading(title, 1),
         html.paragraph(f"{report.began:%Y-%m-%d %H:%M} UTC, {report.seconds:.0f} s: {report.command}", "quiet"),
         html.paragraph(
-            f"The rated load is the highest rate at which 99 % of the requests are answered within "
-            f"{report.deadline_ms:g} ms. Requests are due when they are due, whatever the server does (open loop), and "
-            "their times count from then."
+            f"The rated load is the highest rate at which {100 * report.in_time:g} % of the requests are answered "
+            f"within {report.deadline_ms:g} ms. Requests are due when they are due, whatever the server does "
+            "(open loop), and their times count from then."
         ),
         *(_facts(contender) for contender in report.contenders),
         *_cost(report),

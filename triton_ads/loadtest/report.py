@@ -32,7 +32,7 @@ class Window(_Part):
     p95_ms: float
     p99_ms: float
     in_time: float  # share of what was due that was answered well within the deadline
-    holds: bool  # that is 99 %, and the server kept up
+    holds: bool  # that is as much as was asked for, and the server kept up
     causes: dict[str, int]  # why the others were not
     generator_busy: float  # share of its core
 
@@ -167,6 +167,7 @@ class LoadReport(_Part):
     began: datetime
     seconds: float
     deadline_ms: float
+    in_time: float  # the share of requests that had to be answered well within it
     recipe: str
     release: str
     tier: str  # that requests insisted on; "": the router chose

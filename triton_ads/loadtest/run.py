@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from triton_ads.loadtest.judgement import causes, judged_ms, meets, merged
+from triton_ads.loadtest.judgement import IN_TIME, causes, judged_ms, meets, merged
 from triton_ads.loadtest.load import Load, Outcome, Running, apply_load, percentile
 from triton_ads.loadtest.observe import Observer, Reading, Stretch
 from triton_ads.loadtest.report import Check, Contender, Cost, Held, Moment, Usage, Window
@@ -33,6 +33,7 @@ class Trial:
         server: its port, and the session of its processes; a session without processes where they cannot be seen.
         requests: a file of prepared requests.
         visible: whether its processes can be seen.
+        in_time: share of requests that must be answered in time for a rate to hold.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Trial:
     deadline_ms: float
     visible: bool
     say: Say
+    in_time: float = IN_TIME
     _loads: list[Outcome] = field(default_factory=list)
 
     def run(self, schedule: Schedule) -> Contender:
@@ -134,7 +136,7 @@ class Trial:
             p95_ms=outcome.percentile(0.95),
             p99_ms=outcome.percentile(0.99),
             in_time=in_time / max(1, len(outcome.ms)),
-            holds=meets(outcome, self.deadline_ms),
+            holds=meets(outcome, self.deadline_ms, self.in_time),
             causes=causes(outcome, self.deadline_ms),
             generator_busy=outcome.busy,
         )
