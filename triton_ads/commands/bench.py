@@ -21,7 +21,7 @@ BENCHMARKS = {
     "router": "quality against mean FLOPs, by whoever chooses the requests of the high tier",
     "evidence": "what journeys, EPNet, depth and the high tier are worth, where the best prediction is known",
     "target": "constrained beam search in a tree of ads, beside Hugging Face's generate",
-    "targeting": "the paper's table of targeted advertising, on MovieLens: recall and time, dense to sparse and verified",
+    "targeting": "the paper's table of targeted advertising, on MovieLens: recall and time, dense to verified",
     "quality": "what compression costs: perplexity and answers against bytes and tokens/s, beside llama.cpp",
     "gemv": "products with packed INT4 N:M weights, beside NumPy, torch, ONNX Runtime and llama.cpp",
     "decode": "tokens a second of a decoder with packed weights, dense to mixed sparse, beside llama.cpp",

@@ -49,7 +49,7 @@ from triton_ads.recipe.names import (
 DEFAULT_RECIPE = Path("build/recipes/movielens.yaml")
 
 _CLASSES = {
-    RANK: ("rank_model", "RankModel", "looks the user up, chooses the tier, scores all candidates and ranks them"),
+    RANK: ("rank_model", "RankModel", "looks the user up, chooses the tier, scores and ranks the candidates"),
     ROUTER: ("router_model", "RouterModel", "looks the user up, chooses the tier, stamps the deadline"),
     ENCODER: ("encoder_model", "EncoderModel", "runs the user part of a tier once per request"),
     SCORER: ("scorer_model", "ScorerModel", "scores all candidates of all requests of a batch"),
