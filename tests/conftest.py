@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.support.tiny_release import tiny_recipe, write_tiny_release
 from triton_ads.client import RankClient
@@ -13,6 +14,10 @@ from triton_ads.server import TritonServer
 from triton_ads.server.watchdog import WatchdogLimits
 
 MAX_CANDIDATES = 1000
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from triton_ads.charts import svg
@@ -17,7 +17,6 @@ SVG = "{http://www.w3.org/2000/svg}"
 VALUES = st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=8)
 
 
-@settings(deadline=None)
 @given(VALUES)
 def test_a_linear_axis_has_room_for_all_values_and_a_few_round_ticks(values):
     axis = Linear.over(values, 100, 400)
@@ -29,7 +28,6 @@ def test_a_linear_axis_has_room_for_all_values_and_a_few_round_ticks(values):
     assert float(f"{step:.0e}") == pytest.approx(step)  # one digit
 
 
-@settings(deadline=None)
 @given(VALUES)
 def test_a_logarithmic_axis_has_room_above_all_values_and_a_tick_at_both_ends_or_decades(values):
     axis = Logarithmic.over(values, 400, 100)
@@ -67,7 +65,6 @@ def test_a_line_has_its_points_and_stops_at_a_gap():
 POINTS = st.lists(st.tuples(st.floats(0, 1e4), st.floats(0.01, 1e5)), max_size=6)
 
 
-@settings(deadline=None)
 @given(POINTS, st.lists(st.text("abc <&", max_size=30), min_size=1, max_size=5), st.booleans())
 def test_nothing_is_drawn_outside_the_picture(points, names, logarithmic):
     lines = [Line(name, points, "#000") for name in names]

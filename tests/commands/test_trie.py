@@ -88,9 +88,9 @@ def test_a_catalogue_of_parquet_files_before_anything_is_built(
     rows = [line.split() for line in lines[2:5]]
     assert [row[:3] for row in rows] == [["1", "3", "0"], ["2", "12", "0"], ["3", "12", "12"]]
     assert lines[7] == "The same ads with identifiers of other lengths, 2 events in a prompt:"
-    # Every event is as many tokens as an identifier has: 22 + 0.93 x 2, then 22 + 0.93 x 4; length 1 has no step.
-    assert lines[9].split() == ["1", "12", "2", "24", "0", "0"]
-    assert lines[10].split() == ["2", "6", "2", "4", "26", "27", "27"]
+    # Every event is as many tokens as an identifier has: 3.2 + 0.91 x 2, then 3.2 + 0.91 x 4; length 1 has no step.
+    assert lines[9].split() == ["1", "12", "2", "5", "0", "0"]
+    assert lines[10].split() == ["2", "6", "2", "4", "7", "8", "8"]
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -101,7 +101,7 @@ def test_titles_before_anything_is_built(tmp_path: Path, capsys: pytest.CaptureF
     lines = capsys.readouterr().out.splitlines()
     # s, g and h; letters of a group's name in a row; then "one", "two", "three" and "four" with a shared "t".
     assert lines[2].split()[:3] == ["1", "3", "0"] and lines[0].startswith("12 ads")
-    assert lines[-1].startswith("verify at level 1: ")
+    assert lines[-1].startswith("verify at level 8: ")
     recipe = write_ads(tmp_path, identifiers={"of": "titles", "longest": 12}, model={"checkpoint": "model"})
     assert main(["trie", "inspect", "--recipe", str(recipe)]) == 1
     assert "title 'garden three': 13 tokens found with its end, 12 allowed" in capsys.readouterr().err

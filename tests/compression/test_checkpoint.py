@@ -153,7 +153,7 @@ def test_an_index_names_files_of_its_folder_only(name: object, folder: Path, tmp
         open_checkpoint(tmp_path)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_safetensors(data: st.DataObject, folder: Path, tmp_path: Path) -> None:
     """Cut anywhere, or with bytes of the header changed: every weight is read or refused, nothing else happens."""
@@ -198,7 +198,7 @@ def test_linear_scaling_of_gguf(tmp_path: Path) -> None:
     np.testing.assert_allclose(open_checkpoint(path).frequencies, 10000.0 ** (-np.arange(8) / 8) / 4, rtol=1e-6)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_gguf(data: st.DataObject, gguf: Path, tmp_path: Path) -> None:
     """Cut anywhere: refused, or a weight is."""

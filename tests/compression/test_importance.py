@@ -66,7 +66,7 @@ def test_inputs_that_are_never_there_leave_the_gradient() -> None:
     assert np.isfinite(found).all() and found.max() > 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from([Pattern.TWO_OF_FOUR, Pattern.ONE_OF_FOUR]),
     st.integers(1, 6),

@@ -84,7 +84,7 @@ def test_names_of_the_format_are_refused(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_a_flipped_bit_anywhere_is_an_error(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     path = tmp_path_factory.mktemp("flip") / "file"
@@ -99,7 +99,7 @@ def test_a_flipped_bit_anywhere_is_an_error(tmp_path_factory: pytest.TempPathFac
         read_packed_file(path)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.data())
 def test_a_truncated_file_is_an_error(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     path = tmp_path_factory.mktemp("cut") / "file"

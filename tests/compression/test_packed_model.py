@@ -112,7 +112,7 @@ def test_whole_files_that_are_no_model(changes: dict[str, object], message: str,
         read_packed_model(rewritten(folder, **changes))
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_changed_file_is_refused(data: st.DataObject, folder: Path) -> None:
     write_packed_model(folder, MODEL)
@@ -129,7 +129,7 @@ def test_a_changed_file_is_refused(data: st.DataObject, folder: Path) -> None:
         write_packed_model(folder, MODEL)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_without_digests_nothing_breaks_either(data: st.DataObject, folder: Path) -> None:
     """Bytes of the header and of the data changed on purpose: refused, or decoded to some numbers."""

@@ -30,7 +30,7 @@ def quantised_matrices(draw: st.DrawFn) -> QuantisedMatrix:
     return QuantisedMatrix(pattern, codes_NK, scales_NB, group_size_N)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(quantised_matrices())
 def test_round_trip_is_exact(matrix: QuantisedMatrix) -> None:
     packed = pack(matrix)
@@ -96,7 +96,7 @@ def test_literal_bytes_of_a_two_of_four_step() -> None:
     assert tiles[-64:-62].tolist() == [0x00, 0x38]  # 0.5 in float16
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(list(Pattern)), st.integers(1, 70), st.integers(1, 200), st.integers(0, 2**32))
 def test_bf16_round_trip_is_exact(pattern: Pattern, rows: int, columns: int, seed: int) -> None:
     weight_NK = np.random.default_rng(seed).standard_normal((rows, columns)).astype(np.float32)

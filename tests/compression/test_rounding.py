@@ -30,7 +30,7 @@ def test_weak_inputs_are_clipped_for_strong_ones() -> None:
     assert abs(skewed) < abs(even)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(list(Pattern)), st.integers(1, 70), st.integers(1, 300), st.integers(0, 99))
 def test_never_worse_than_nearest_and_packs(pattern: Pattern, rows: int, columns: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

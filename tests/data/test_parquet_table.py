@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from triton_ads.data.download import DataError
@@ -30,20 +30,17 @@ def ids(values: list[object]) -> list[int]:
     return [MISSING if v is None else raw_id(v) for v in values]  # type: ignore[arg-type]
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(texts, max_size=6), min_size=1, max_size=3), st.integers(1, 4), st.booleans())
 def test_texts_become_hashes(parts: list[list[object]], group: int, coded: bool) -> None:
     kind = pa.dictionary(pa.int32(), pa.string()) if coded else pa.string()
     assert table(parts, kind, group).ids("x").tolist() == ids([v for part in parts for v in part])
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(integers, max_size=6), min_size=1, max_size=3), st.integers(1, 4))
 def test_integers_stay(parts: list[list[object]], group: int) -> None:
     assert table(parts, pa.int64(), group).ids("x").tolist() == ids([v for part in parts for v in part])
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.lists(st.one_of(st.none(), st.lists(texts, max_size=4)), max_size=5), min_size=1, max_size=3),
     st.integers(1, 4),

@@ -77,7 +77,7 @@ def test_equals_the_reference() -> None:
     check_equal(Size())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(sizes)
 def test_equals_the_reference_at_any_size(size: Size) -> None:
     check_equal(size)

@@ -74,7 +74,7 @@ def test_parts_that_do_not_fit_are_refused(changed: dict[str, Any], said: str) -
         _native.Matrix(**parts(**changed))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     pattern=st.sampled_from(list(Pattern)),
     values=st.sampled_from(list(Values)),
@@ -100,7 +100,7 @@ def test_any_bytes_multiply_without_harm(
             _native.multiply(matrix, x, y, bits, 2, path)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_a_damaged_file_is_refused_or_multiplies_without_harm(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -125,7 +125,7 @@ def test_a_damaged_file_is_refused_or_multiplies_without_harm(
         PackedProduct(matrix)(np.ones((3, matrix.columns), np.float32))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     pattern=st.sampled_from(["dense", "2:4", "1:4", "", "x"]),
     values=st.sampled_from(["int4", "bf16", "x"]),

@@ -129,7 +129,7 @@ def check_against_reference(case: Case, model: PackedModel, sequence: Sequence, 
     assert (sequence.length, sequence.nodes) == (len(prompt), len(parents))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(case=cases(), path=st.sampled_from(PATHS), threads=st.sampled_from([1, 2]))
 def test_random_models_and_trees(case: Case, path: str, threads: int) -> None:
     model = random_model(case.config, seed=case.seed)
@@ -137,7 +137,7 @@ def test_random_models_and_trees(case: Case, path: str, threads: int) -> None:
     check_against_reference(case, model, sequence, 1e-4)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(case=cases(), path=st.sampled_from(PATHS))
 def test_random_formats(case: Case, path: str) -> None:
     """Layers of any patterns and values in one model. A value that is small by chance magnifies errors: the width is

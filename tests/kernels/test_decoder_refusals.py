@@ -180,7 +180,7 @@ def test_damaged_numbers_reach_the_logits_and_nothing_else() -> None:
     assert np.isfinite(sequence.grow([8], [-1])).all()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     tokens=st.lists(st.integers(-2, 105) | st.integers(-(2**63), 2**63 - 1), max_size=6),
     parents=st.lists(st.integers(-3, 8) | st.integers(-(2**63), 2**63 - 1), max_size=6),

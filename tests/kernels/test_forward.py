@@ -77,7 +77,7 @@ def made(decoder: Decoder, case: Case, path: str, bits: int, cache: str, threads
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     case=cases(),
     path=st.sampled_from(PATHS),

@@ -48,7 +48,7 @@ def test_literal_product(path: str) -> None:
     np.testing.assert_allclose(found, [[-9.5, -11.0]], rtol=1e-4)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(
     pattern=st.sampled_from(list(Pattern)),
     rows=st.integers(1, 100),
@@ -89,7 +89,7 @@ def test_error_on_a_layer(pattern: Pattern, bits: int, path: str) -> None:
     assert relative_error(found, x_MK, packed) <= LIMIT[bits]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.sampled_from(list(Pattern)), st.integers(1, 70), st.integers(1, 300), st.integers(1, 17), st.integers(0, 99))
 def test_bf16_products(pattern: Pattern, rows: int, columns: int, count: int, seed: int) -> None:
     weight_NK = weights(rows, columns, seed)

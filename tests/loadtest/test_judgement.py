@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from triton_ads.loadtest.judgement import GIVEN_UP, LATE, QUEUE_FULL, UNSENT, cause_of, causes, judged_ms, meets, merged
@@ -79,7 +79,6 @@ def test_a_cause_is_what_the_server_says_without_its_numbers(failure, cause):
     assert cause_of(failure) == cause
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.floats(0.1, 1e3), min_size=1, max_size=40), min_size=1, max_size=4))
 def test_windows_that_follow_each_other_are_one(parts):
     whole = merged([outcome(ms) for ms in parts])

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from triton_ads.loadtest.generator import Generator
@@ -36,7 +36,6 @@ def test_percentiles_are_those_of_the_nearest_rank():
     assert np.isnan(percentile([], 0.5))
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=300), st.floats(0.01, 1))
 def test_a_percentile_is_the_smallest_value_that_a_share_does_not_exceed(values, q):
     found = percentile(values, q)
@@ -60,7 +59,6 @@ def test_arrivals_have_the_rate_and_the_spread_of_a_poisson_process():
     assert abs(np.var(counts) - 200) < 70
 
 
-@settings(deadline=None)
 @given(st.floats(0.01, 5000), st.floats(0.01, 5), st.integers(0, 1000))
 def test_arrivals_increase_within_their_window(rate, seconds, seed):
     times = poisson_arrivals(rate, seconds, np.random.default_rng(seed))

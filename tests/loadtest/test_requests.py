@@ -3,7 +3,7 @@
 import struct
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from triton_ads.client.request import rank_inputs
@@ -12,7 +12,6 @@ from triton_ads.loadtest.requests import Prepared, read_requests, triton_request
 REQUESTS = st.builds(Prepared, st.binary(max_size=50), st.integers(0, 99), st.integers(0, 2000))
 
 
-@settings(deadline=None)
 @given(st.lists(REQUESTS, max_size=5))
 def test_requests_are_read_as_they_were_written(tmp_path_factory, requests):
     path = tmp_path_factory.mktemp("requests") / "file"
@@ -20,7 +19,6 @@ def test_requests_are_read_as_they_were_written(tmp_path_factory, requests):
     assert read_requests(path) == requests
 
 
-@settings(deadline=None)
 @given(st.integers(0, 300), st.integers(1, 2**62))
 def test_the_deadline_is_stamped_where_it_stands_and_nothing_else_changes(candidates, deadline_us):
     def ask(deadline: int) -> Prepared:

@@ -1,7 +1,7 @@
 """The rates that are tried: rising, then closer; and how the time of a test is spent."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from triton_ads.loadtest.schedule import DurationError, Schedule
@@ -34,7 +34,6 @@ def test_a_server_that_never_holds_is_given_up():
     assert highest is None
 
 
-@settings(deadline=None)
 @given(st.floats(0.1, 1e4), st.floats(0.1, 1e4))
 def test_what_is_found_holds_and_is_close_to_the_capacity(first, capacity):
     rates, highest = tried(first, capacity)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -23,7 +23,6 @@ def test_worked_numbers() -> None:
     torch.testing.assert_close(read, torch.tensor([[0.75, 5.0, 1.0, 0.0]]))
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(st.data())
 def test_equals_attention_over_the_valid_events_alone(data: st.DataObject) -> None:
     m, t, d = (data.draw(st.integers(1, 4)) for _ in range(3))
@@ -40,7 +39,6 @@ def test_equals_attention_over_the_valid_events_alone(data: st.DataObject) -> No
     np.testing.assert_allclose(found.numpy(), np.stack(expected), atol=2e-3, rtol=1e-4)
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(st.data())
 def test_what_lies_at_padding_never_matters(data: st.DataObject) -> None:
     query = torch.from_numpy(data.draw(arrays(np.float32, (2, 3), elements=VALUES)))
@@ -86,7 +84,6 @@ def test_heads_read_by_themselves() -> None:
     torch.testing.assert_close(read, torch.tensor([[[0.75, 3.0], [0.5, 3.0]]]))
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(st.data())
 def test_many_queries_equal_one_at_a_time(data: st.DataObject) -> None:
     m, q, t, d = (data.draw(st.integers(1, 4)) for _ in range(4))

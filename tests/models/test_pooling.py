@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
@@ -18,7 +18,6 @@ def test_worked_numbers() -> None:
     assert masked_mean(x, valid).tolist() == [[2.0, 4.0], [0.0, 0.0]]
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(st.data())
 def test_equals_the_mean_over_what_is_valid(data: st.DataObject) -> None:
     shape = data.draw(array_shapes(min_dims=3, max_dims=3, max_side=5))
@@ -29,7 +28,6 @@ def test_equals_the_mean_over_what_is_valid(data: st.DataObject) -> None:
     np.testing.assert_allclose(found, expected, atol=1e-4)  # five float32 values up to 100: 5 x 100 x 2^-24, rounded up
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(st.data())
 def test_what_lies_at_padding_never_matters(data: st.DataObject) -> None:
     shape = data.draw(array_shapes(min_dims=3, max_dims=3, max_side=5))

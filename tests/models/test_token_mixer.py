@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.models import reference
@@ -15,7 +15,6 @@ def test_worked_numbers() -> None:
     assert mix(x_TMD).tolist() == [[[1, 2, 5, 6]], [[3, 4, 7, 8]]]
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(1, 4))
 def test_mixing_twice_is_the_identity(tokens: int, rows: int, k: int) -> None:
     x_TMD = torch.arange(tokens * rows * tokens * k).reshape(tokens, rows, tokens * k)

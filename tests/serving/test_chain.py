@@ -195,7 +195,7 @@ requests = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batch=st.lists(requests, min_size=1, max_size=10))
 def test_any_batch_is_what_its_requests_are_alone(chain, reference, batch):
     for inputs, answer in zip(batch, chain.rank(batch), strict=True):

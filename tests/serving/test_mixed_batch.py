@@ -81,7 +81,7 @@ def parts(request, engine_class, release_folder):
     return tier, encoder, scorer, counters
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lengths=st.lists(st.integers(1, 90), min_size=1, max_size=6))
 def test_scores_are_those_of_each_candidate_alone(parts, lengths):
     tier, encoder, scorer, _ = parts

@@ -139,7 +139,7 @@ def test_every_layer_is_drawn() -> None:
     assert len(LAYERS) == 23
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=12, derandomize=True)
 @given(
     order=st.lists(st.sampled_from(["user", "item"]), min_size=2, max_size=6),
     layers=st.lists(st.sampled_from(LAYERS), max_size=5),

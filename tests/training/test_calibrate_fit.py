@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from triton_ads.models.calibration import LabelMap
@@ -135,7 +135,6 @@ outcomes = st.lists(st.tuples(st.integers(-6, 6), st.booleans()), min_size=2, ma
 )
 
 
-@settings(deadline=None)
 @given(outcomes, st.integers(1, 40), st.sampled_from([platt, isotonic]))
 def test_every_map_grows_and_is_right_on_average(pairs: list[tuple[int, bool]], times: int, fit) -> None:
     """Ties, rates of 0 and 1, scores that say nothing: the order is kept, and predicted is actual."""

@@ -4,7 +4,7 @@ import doctest
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from triton_ads.trie import TreeError, branching, build_tree, cluster
@@ -37,7 +37,6 @@ def test_a_branching_that_cannot_be() -> None:
         choose_branching(5, 0)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 200), st.lists(st.integers(1, 9), min_size=1, max_size=3), st.integers(0, 9), st.booleans())
 def test_balanced_and_distinct(ads: int, widths: list[int], seed: int, alike: bool) -> None:
     random = np.random.default_rng(seed)

@@ -120,7 +120,6 @@ catalogues = st.one_of(variable, fixed)
 COST = ForwardCost(1.0, 0.1)
 
 
-@settings(deadline=None)
 @given(catalogues, st.integers(1, 12), st.integers(0, 99), st.integers(0, 5))
 def test_beam_mode_is_beam_search_wherever_it_verifies(
     ids: list[tuple[int, ...]], beam: int, seed: int, at: int
@@ -131,7 +130,6 @@ def test_beam_mode_is_beam_search_wherever_it_verifies(
     assert sum(ran) == found.tokens and len(ran) == found.forwards + 1
 
 
-@settings(deadline=None)
 @given(catalogues, st.integers(1, 12), st.integers(0, 99), st.integers(1, 5))
 def test_exact_mode_is_the_best_below_the_survivors(ids: list[tuple[int, ...]], beam: int, seed: int, at: int) -> None:
     tree = build_tree(ids, range(len(ids)))
@@ -142,7 +140,6 @@ def test_exact_mode_is_the_best_below_the_survivors(ids: list[tuple[int, ...]], 
     assert all(ours >= theirs - 1e-9 for ours, (_, theirs) in zip(found.score_B, plain, strict=True))
 
 
-@settings(deadline=None)
 @given(catalogues, st.integers(1, 12), st.integers(0, 99), st.integers(1, 40))
 def test_global_mode_is_exhaustive_search(ids: list[tuple[int, ...]], beam: int, seed: int, width: int) -> None:
     tree = build_tree(ids, range(len(ids)))
@@ -150,7 +147,6 @@ def test_global_mode_is_exhaustive_search(ids: list[tuple[int, ...]], beam: int,
     compare(tree, found, by_score(tree, [(i, score_of(seed, i)) for i in ids])[:beam])
 
 
-@settings(deadline=None)
 @given(
     catalogues,
     st.integers(1, 8),
@@ -173,7 +169,6 @@ def test_confidence_changes_what_is_run_and_never_what_is_found(
         compare(tree, found, plain_beam(tree, seed, ids, beam, stop=found.level if mode == "exact" else None))
 
 
-@settings(deadline=None)
 @given(catalogues, st.integers(1, 12), st.integers(0, 9), st.data())
 def test_blocked_ads_are_never_found(ids: list[tuple[int, ...]], beam: int, seed: int, data: Any) -> None:
     tree = build_tree(ids, range(len(ids)))
@@ -188,7 +183,7 @@ def test_blocked_ads_are_never_found(ids: list[tuple[int, ...]], beam: int, seed
     compare(tree, found, by_score(tree, [(i, score_of(seed, i)) for i in left])[:beam])
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(catalogues, st.integers(1, 9), st.integers(0, 9), st.integers(0, 3)), min_size=1, max_size=5))
 def test_together_as_alone(many: list[tuple[list[tuple[int, ...]], int, int, int]]) -> None:
     decoder = TableDecoder()
