@@ -11,7 +11,7 @@ time: on a machine that does nothing else it is what passes, and on another it i
     together       1, 4 and 16 requests in the same forwards, beside one after the other
     titles         titles as text: verification beside stepping
 
-At full size it takes about 12 minutes, three of them for Hugging Face and two for the tree of 10 million ads.
+At full size it takes about ten minutes, three of them for Hugging Face and two for the tree of 10 million ads.
 """
 
 import argparse
