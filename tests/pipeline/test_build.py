@@ -33,7 +33,7 @@ def test_the_release_is_whole(built: Layout, tiny: Recipe) -> None:
         assert found.quality == json.loads((built.work("calibrate", tier) / "quality.json").read_text())
         assert max(found.parity.values()) <= 1e-5
         assert found.state_size > 0
-    assert (built.repository / "router" / "1" / "release").resolve() == built.release.resolve()
+    assert (built.repository / "rank" / "1" / "release").resolve() == built.release.resolve()
 
 
 @pytest.mark.parametrize("tier", ["standard", "high"])

@@ -5,10 +5,11 @@ import secrets
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
-from triton_ads.server.processes import SHARED_MEMORY, shared_regions
+from triton_ads.server.processes import SHARED_MEMORY, read_process, shared_regions
 from triton_ads.server.shared_memory import RegionLock, sweep_regions
 
 HOLDER = """
@@ -68,6 +69,8 @@ def test_a_start_sweeps_what_a_launcher_and_a_guardian_that_were_killed_have_lef
         os.kill(launcher.pid, signal.SIGSTOP)  # or it would see the guardian go
         os.kill(int(guardian), signal.SIGKILL)
         os.kill(launcher.pid, signal.SIGKILL)
+    while (process := read_process(int(guardian))) is not None and process.alive:
+        time.sleep(0.01)
     assert shared_regions(left) != {}
     sweep_regions()
     assert shared_regions(left) == {}

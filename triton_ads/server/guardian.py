@@ -22,6 +22,7 @@ import time
 from pathlib import Path
 
 from triton_ads.server.processes import kill_process, remove_regions, session_members
+from triton_ads.server.shared_memory import remove_lock
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -32,7 +33,7 @@ _KILL_TIMEOUT_S = 5.0
 def guard(command: list[str], *, launcher: int, shm_prefix: str, grace_s: float, temporary: Path | None) -> int:
     """Run `command` until it ends, SIGTERM arrives or the process `launcher` is gone; returns the exit status.
 
-    Where the launcher is gone, the folder `temporary` is removed in its place.
+    Where the launcher is gone, its lock on the server's files and the folder `temporary` are removed in its place.
     """
     asked = False
 
@@ -65,8 +66,10 @@ def guard(command: list[str], *, launcher: int, shm_prefix: str, grace_s: float,
         status = server.wait()
     _kill_session()
     remove_regions(shm_prefix)
-    if temporary is not None and os.getppid() != launcher:
-        shutil.rmtree(temporary, ignore_errors=True)
+    if os.getppid() != launcher:
+        remove_lock(shm_prefix)
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
     if stopping:
         return 0
     return status if status >= 0 else 128 - status

@@ -37,6 +37,11 @@ class RegionLock:
             self._file = None
 
 
+def remove_lock(prefix: str) -> None:
+    """For the one that is left of the two that share it, before it ends."""
+    _lock_of(prefix).unlink(missing_ok=True)
+
+
 def sweep_regions() -> list[str]:
     """Remove what servers whose launcher and guardian are dead have left; returns the names of the files."""
     removed = []
