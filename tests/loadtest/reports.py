@@ -1,6 +1,7 @@
 """A report with every part filled, of literal values."""
 
 from datetime import UTC, datetime
+from typing import Literal
 
 from triton_ads.loadtest.judgement import GIVEN_UP, LATE
 from triton_ads.loadtest.report import (
@@ -18,11 +19,19 @@ from triton_ads.loadtest.report import (
 )
 
 
-def window(offered: float, p99_ms: float, holds: bool, causes: dict[str, int] | None = None) -> Window:
+def window(
+    offered: float,
+    p99_ms: float,
+    holds: bool,
+    causes: dict[str, int] | None = None,
+    phase: Literal["rising", "held"] = "rising",
+) -> Window:
     return Window(
+        phase=phase,
         offered=offered,
-        seconds=10.0,
-        requests=round(10 * offered),
+        seconds=10.0 if phase == "rising" else 20.0,
+        requests=round(offered * (10 if phase == "rising" else 20)),
+        answered_well=round(offered * (10 if phase == "rising" else 20)) - (0 if holds else 7),
         answered=offered,
         p50_ms=p99_ms / 4,
         p95_ms=p99_ms / 2,
@@ -36,7 +45,9 @@ def window(offered: float, p99_ms: float, holds: bool, causes: dict[str, int] | 
 
 def contender(name: str, rate: float, core_s: float | None) -> Contender:
     held = Held(
-        window=window(rate, 80.0, True, {LATE: 2, "HTTP 400: <odd> & so on": 1}),
+        window=window(rate, 80.0, True, {LATE: 4, "HTTP 400: <odd> & so on": 1}, phase="held"),
+        before_parts=31,
+        watchdog=2,
         candidates_per_s=270 * rate,
         moments=[
             Moment(at_s=0, requests=5, p50_ms=20.0, p99_ms=70.0, failed=0),
@@ -69,6 +80,9 @@ def contender(name: str, rate: float, core_s: float | None) -> Contender:
         steps=[
             window(rate / 2, 20.0, True),
             window(rate, 70.0, True),
+            held.window,
+            window(rate * 1.1, 90.0, True),
+            window(rate * 1.1, 300.0, False, {LATE: 7}, phase="held"),
             window(rate * 1.3, 400.0, False, {GIVEN_UP: 30}),
             window(rate * 1.3, 500.0, False, {GIVEN_UP: 40}),
         ],

@@ -3,15 +3,13 @@
 import asyncio
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.loadtest.servers import NONE, post, respond, server
 from triton_ads.loadtest.generator import Generator
 from triton_ads.loadtest.load import (
     CONNECTIONS,
@@ -70,56 +68,6 @@ def test_an_outcome_travels_as_json():
     outcome = Outcome(2.0, [1.5, 2.5], 2, 1, "HTTP 500: no", 7, 0.25)
     again = Outcome.from_json(outcome.to_json())
     assert (again.ms, again.rate, again.errors, again.served) == ([1.5, 2.5], 1.0, 1, 7)
-
-
-NONE = -1  # a session without a process
-
-
-@contextmanager
-def server(answer) -> Iterator[int]:
-    """An HTTP server in a thread; `answer(writer, request)` is a coroutine function called for each POST."""
-    ready, stop = threading.Event(), threading.Event()
-    port = []
-
-    async def connection(reader, writer):
-        while head := await read_head(reader):
-            if head.startswith(b"GET"):
-                respond(writer, 404, b"")
-                continue
-            body = await reader.readexactly(int(head.split(b"Content-Length: ")[1].split(b"\r\n")[0]))
-            await answer(writer, body)
-        writer.close()
-
-    async def read_head(reader):
-        try:
-            return await reader.readuntil(b"\r\n\r\n")
-        except asyncio.IncompleteReadError:
-            return b""
-
-    async def main():
-        listening = await asyncio.start_server(connection, "127.0.0.1", 0)
-        port.append(listening.sockets[0].getsockname()[1])
-        ready.set()
-        while not stop.is_set():
-            await asyncio.sleep(0.01)
-        listening.close()
-
-    thread = threading.Thread(target=asyncio.run, args=(main(),))
-    thread.start()
-    assert ready.wait(10)
-    try:
-        yield port[0]
-    finally:
-        stop.set()
-        thread.join()
-
-
-def respond(writer, status: int, body: bytes) -> None:
-    writer.write(f"HTTP/1.1 {status} Any\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
-
-
-def post(body: bytes) -> bytes:
-    return f"POST / HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 def generate(load: Load, port: int, requests=(b"a",)) -> Outcome:

@@ -78,13 +78,41 @@ def test_every_figure_is_there(text):
     words = "".join(checked(text).texts)
     for part in (
         "tiny", "0123456789ab", "triton-ads loadtest --naive", "2.51.0", "Poisson & Zipf", "chosen by the router",
-        "100/s", "27,000/s", "20.0 / 40.0 / 80.0 ms", "0.200%",  # 2 of 1,000 were late; the refused one is no timeout
+        "100/s", "27,000/s", "20.0 / 40.0 / 80.0 ms", "0.200%",  # 4 of 2,000 were late; the refused one is no timeout
         "30,000", "7,500", "0.250", "25% of the processor time", "at most the target of 85%",
         "130.0", "40 given up by the server at the deadline", "HTTP 400: <odd> & so on",
         "2.50", "short_history", "75.0%", "90.0%", "1,010", "1.00%", "this <thing>",
+        "rated load, held for 20 s", "p99, held", "p99, held, failed", "answered, held, failed",
+        "110.0 requests/s failed when held: 90.00% of 2,200 in time in 20.0 s", "7 answered after the deadline",
+        "the 2,000 requests of the window", "31 that were sent", "2 of the server's own watchdog",
         "queue", "compute", "cores in use", "MB allocated", "deadline 100 ms", "rated 100/s",
     ):  # fmt: skip
         assert part in words, part
+
+
+def test_every_rate_is_a_row_with_its_phase(text):
+    rows = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", text)]
+    ours = [row[:5] + row[9:10] for row in rows if len(row) == 11][:7]
+    assert ours == [
+        ["50.0", "rising", "10.0", "500", "500", "yes"],
+        ["100.0", "rising", "10.0", "1,000", "1,000", "yes"],
+        ["100.0", "held", "20.0", "2,000", "2,000", "yes"],
+        ["110.0", "rising", "10.0", "1,100", "1,100", "yes"],
+        ["110.0", "held", "20.0", "2,200", "2,193", "NO"],
+        ["130.0", "rising", "10.0", "1,300", "1,293", "NO"],
+        ["130.0", "rising", "10.0", "1,300", "1,293", "NO"],
+    ]
+
+
+def test_a_rated_load_that_rests_on_little_is_told():
+    whole = contender("triton-ads", 100, 9.0)
+    assert whole.held is not None
+    short = whole.held.window.model_copy(update={"seconds": 2.2, "requests": 169})
+    words = "".join(
+        checked(page(report(whole.model_copy(update={"held": whole.held.model_copy(update={"window": short})})))).texts
+    )
+    assert "too short to rely on: 169 requests in 2.2 s" in words
+    assert "too short" not in "".join(checked(page(report(whole))).texts)
 
 
 def test_a_run_without_a_rated_load_has_a_page():

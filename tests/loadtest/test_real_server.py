@@ -73,6 +73,9 @@ def test_the_parts_of_the_report_fit_together(report, server):
     served = held.cost.requests
     assert served >= held.window.requests * held.window.in_time  # and the warm-ups of its parts
     assert {m.model for m in held.models} == set(Observer(server.http_url, "rank").chain)
+    first = next(m for m in held.models if m.model == Observer(server.http_url, "rank").chain[0])
+    assert first.requests == pytest.approx(held.window.requests + held.before_parts + held.watchdog, rel=0.02)
+    assert held.window in report.contenders[0].steps
     for model in held.models:
         assert 1 <= model.requests_per_execution <= 64
         assert model.compute_ms > 0

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from tests.loadtest.reports import contender, report
 from triton_ads.loadtest.compare import compare_page, compare_table, compared, differences
-from triton_ads.loadtest.figures import cost_ratio, costs, held_figures, rated
+from triton_ads.loadtest.figures import cost_ratio, costs, held_figures, problems, rated, too_short
 from triton_ads.loadtest.report import Check, Cost, LoadReport, ReportError
 from triton_ads.loadtest.summary import summary
 
@@ -25,7 +25,7 @@ def test_a_report_is_read_as_it_was_written(tmp_path):
     assert LoadReport.load(tmp_path / "report.json") == whole
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"format": 1}', '{"machine": {}, "rows": []}', "\xff"])
+@pytest.mark.parametrize("text", ["", "[]", '{"format": 2}', '{"machine": {}, "rows": []}', "\xff"])
 def test_another_file_is_refused_by_its_name(tmp_path, text):
     path = tmp_path / "other.json"
     path.write_bytes(text.encode("latin-1"))
@@ -36,8 +36,8 @@ def test_another_file_is_refused_by_its_name(tmp_path, text):
 def test_another_format_is_refused(tmp_path):
     path = tmp_path / "report.json"
     report(contender("triton-ads", 100, 9.0)).save(path)
-    path.write_text(path.read_text().replace('"format": 1', '"format": 2'))
-    with pytest.raises(ReportError, match="format 2 found, 1 allowed"):
+    path.write_text(path.read_text().replace('"format": 2', '"format": 1'))
+    with pytest.raises(ReportError, match="format 1 found, 2 allowed"):
         LoadReport.load(path)
 
 
@@ -70,8 +70,59 @@ def test_the_summary_tells_the_rated_load_the_checks_and_the_cost():
         "30,000",
         "-75.0%",
         "this <thing>",
+        "110.0 requests/s failed when held: 90.00% of 2,200 in time in 20.0 s",
     ):
         assert part in text
+
+
+def test_the_summary_has_every_rate_with_its_phase():
+    lines = shown(summary, report(contender("triton-ads", 100, 9.0))).splitlines()
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines]
+    assert [(row[0], row[1], row[9]) for row in rows if len(row) == 11] == [
+        ("50.0", "rising", "yes"), ("100.0", "rising", "yes"), ("100.0", "held", "yes"), ("110.0", "rising", "yes"),
+        ("110.0", "held", "NO"), ("130.0", "rising", "NO"), ("130.0", "rising", "NO"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rate", "seconds", "requests", "text"),
+    [
+        # 180 s: 5 s of warm-up, 4 rising steps of 5.5 s, a failed part of 20.5 s; of the 132.5 s left 6 parts of 20 s.
+        (100.0, 2.2, 169, "too short to rely on: 169 requests in 2.2 s; --duration 180 holds it for about 120 s"),
+        (100.0, 20.0, 999, "too short to rely on: 999 requests in 20.0 s; --duration 180 holds it for about 120 s"),
+        (100.0, 19.9, 5000, "too short to rely on: 5,000 requests in 19.9 s; --duration 180 holds it for about 120 s"),
+        (100.0, 20.0, 1000, ""),
+        (0.1, 2000.0, 200, "too short to rely on: 200 requests in 2000.0 s"),  # no duration would be enough
+    ],
+)
+def test_a_rated_load_that_rests_on_little_is_told(rate, seconds, requests, text):
+    whole = contender("triton-ads", rate, 9.0)
+    assert whole.held is not None
+    window = whole.held.window.model_copy(update={"seconds": seconds, "requests": requests})
+    short = whole.model_copy(update={"held": whole.held.model_copy(update={"window": window})})
+    assert too_short(short) == text
+    assert (text in shown(summary, report(short))) and (bool(text) == ("too short" in shown(summary, report(short))))
+    assert (f"second, triton-ads: {text}" in shown(compare_table, report(whole), report(short))) == bool(text)
+
+
+def test_without_a_rated_load_none_is_too_short():
+    assert too_short(contender("triton-ads", 100, 9.0).model_copy(update={"held": None})) == ""
+
+
+def test_the_window_that_was_held_decides_the_curve():
+    curve = [(w.offered, w.phase, w.holds) for w in contender("triton-ads", 100, 9.0).curve]
+    assert curve == [
+        (50, "rising", True),
+        (100, "held", True),
+        (pytest.approx(110), "held", False),
+        (130, "rising", False),
+    ]
+
+
+def test_a_server_that_fell_behind_is_told_although_all_were_in_time():
+    whole = contender("triton-ads", 100, 9.0).steps[0]
+    assert problems(whole) == ""
+    assert problems(whole.model_copy(update={"answered": 45.0})) == "fell behind: 450 answered within 10.0 s"
 
 
 def test_a_run_in_which_no_rate_held_is_told():

@@ -6,10 +6,11 @@
     triton-ads loadtest compare var/loadtest/before.json var/loadtest/after.json
 
 Requests are due at the times of a Poisson process, whatever the server does. Rates rise until one in a hundred requests
-is not answered within the deadline; the highest rate that holds is held for the rest of the time. --naive does the same
-with the row-wise model behind the same Triton, and says what either costs. Load goes to 127.0.0.1 only. Users and ads
-are those of the release that the repository has; start its server with `triton-ads serve`. Exit status 1 where nothing
-could be measured, no rate held, or the counts of client and server are more than 2 % apart.
+is not answered within the deadline; the highest rate that holds is held for the rest of the time, and lowered where it
+fails. --naive does the same with the row-wise model behind the same Triton, and says what either costs. Load goes to
+127.0.0.1 only. Users and ads are those of the release that the repository has; start its server with `triton-ads
+serve`. Exit status 1 where nothing could be measured, no rate held, or the counts of client and server are more than
+2 % apart.
 """
 
 import argparse
@@ -88,6 +89,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     compare.add_argument("first", type=Path, metavar="A.json")
     compare.add_argument("second", type=Path, metavar="B.json")
     compare.add_argument("--html", type=Path, metavar="FILE", help="also write a page")
+    # argparse has no brackets for a sub-command that may be left out.
+    parser.usage = "%(prog)s [options]\n       %(prog)s compare [--html FILE] A.json B.json"
 
 
 def run(args: argparse.Namespace) -> int:

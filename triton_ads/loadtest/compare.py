@@ -8,7 +8,7 @@ from rich.table import Table
 from triton_ads.charts.lines import Line, LineChart
 from triton_ads.charts.svg import COLOURS
 from triton_ads.loadtest import html
-from triton_ads.loadtest.figures import held_figures, number
+from triton_ads.loadtest.figures import held_figures, number, too_short
 from triton_ads.loadtest.report import Contender, LoadReport
 
 _HEAD = ("", "first", "second", "second / first")
@@ -50,6 +50,8 @@ def compare_table(first: LoadReport, second: LoadReport, console: Console) -> No
         for row in compared(ours, theirs):
             table.add_row(*_texts(*row))
         console.print(table)
+    for line in _cautions(first, second):
+        console.print(line, highlight=False)
     for line in differences(first, second):
         console.print(f"differs: {line}", highlight=False)
 
@@ -79,12 +81,23 @@ def compare_page(first: LoadReport, second: LoadReport, first_name: str, second_
             html.charts([chart.document()]),
             html.table(_HEAD, [_texts(*row) for row in compared(ours, theirs)]),
         ]
+    body += [html.paragraph(line, "bad") for line in _cautions(first, second)]
     found = differences(first, second)
     body.append(html.heading("What differs"))
     body += [html.paragraph(line) for line in found] or [
         html.paragraph("Nothing that is known: the setting is the same.")
     ]
     return html.document("Two load tests", body)
+
+
+def _cautions(first: LoadReport, second: LoadReport) -> list[str]:
+    """The rated loads that rest on too little."""
+    return [
+        f"{which}, {contender.name}: {text}"
+        for which, report in (("first", first), ("second", second))
+        for contender in report.contenders
+        if (text := too_short(contender))
+    ]
 
 
 def _pairs(first: LoadReport, second: LoadReport) -> list[tuple[Contender, Contender]]:

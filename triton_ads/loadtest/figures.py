@@ -2,12 +2,22 @@
 
 import math
 
+from triton_ads.loadtest.load import WARM_UP_S
 from triton_ads.loadtest.report import Contender, Held, LoadReport, Window
+from triton_ads.loadtest.schedule import Schedule
 
 #: Machine costs of a served ad must go down by as much: 15 % fewer core-hours than the naive model's.
 COST_TARGET = 0.85
 
-STEP_HEAD = ("offered/s", "for s", "answered/s", "p50 ms", "p95 ms", "p99 ms", "in time", "holds", "what went wrong")
+STEP_HEAD = (
+    "offered/s", "phase", "for s", "due", "answered", "p50 ms", "p95 ms", "p99 ms", "in time", "holds",
+    "what went wrong",
+)  # fmt: skip
+
+#: A rated load of less is chance: one stall of the machine decides about it.
+RELIABLE_REQUESTS = 1000
+RELIABLE_S = 20.0
+_LONGER = (180, 600, 3600)  # durations that are proposed
 
 
 def number(value: float) -> str:
@@ -23,15 +33,57 @@ def number(value: float) -> str:
 def step_row(window: Window) -> list[str]:
     return [
         f"{window.offered:.1f}",
-        f"{window.seconds:.0f}",
-        f"{window.answered:.1f}",
+        window.phase,
+        f"{window.seconds:.1f}",
+        f"{window.requests:,}",
+        f"{window.answered_well:,}",
         f"{window.p50_ms:.1f}",
         f"{window.p95_ms:.1f}",
         f"{window.p99_ms:.1f}",
         f"{window.in_time:.2%}",
         "yes" if window.holds else "NO",
-        "; ".join(f"{count} {cause}" for cause, count in window.causes.items()),
+        problems(window),
     ]
+
+
+def problems(window: Window) -> str:
+    """What went wrong in a window; empty where nothing did."""
+    found = [f"{count} {cause}" for cause, count in window.causes.items()]
+    if not window.kept_up:
+        found.append(f"fell behind: {window.answered * window.seconds:.0f} answered within {window.seconds:.1f} s")
+    return "; ".join(found)
+
+
+def too_short(contender: Contender) -> str:
+    """Why the rated load is not one to rely on, and what to do; empty where it is, or there is none."""
+    if contender.held is None:
+        return ""
+    w = contender.held.window
+    if w.requests >= RELIABLE_REQUESTS and w.seconds >= RELIABLE_S:
+        return ""
+    rising = [step.offered for step in contender.steps if step.phase == "rising"]
+    failed = [part.offered for part in contender.failed_holds]
+    left = {duration: Schedule.of(duration).left_for(w.offered, rising, failed) for duration in _LONGER}
+    enough = [d for d, s in left.items() if s >= RELIABLE_S and s * w.offered >= RELIABLE_REQUESTS and s > w.seconds]
+    advice = f"; --duration {enough[0]} holds it for about {left[enough[0]]:.0f} s" if enough else ""
+    return f"too short to rely on: {w.requests:,} requests in {w.seconds:.1f} s{advice}"
+
+
+def failed_holds(contender: Contender) -> list[str]:
+    """A sentence for every rate that failed when it was held."""
+    return [
+        f"{w.offered:.1f} requests/s failed when held: {w.in_time:.2%} of {w.requests:,} in time in {w.seconds:.1f} s"
+        for w in contender.failed_holds
+    ]
+
+
+def counted(held: Held) -> str:
+    """What the server's counts of the rated load are of, beside the window."""
+    return (
+        f"The server counts from before the load to after it: the {held.window.requests:,} requests of the window, as "
+        f"far as they were sent; {held.before_parts:,} that were sent in the {WARM_UP_S:g} s before the window of each "
+        f"part, which the client does not judge; and {held.watchdog:,} of the server's own watchdog."
+    )
 
 
 def rated(contender: Contender) -> str:

@@ -1,11 +1,24 @@
 """A load test as one HTML file that needs nothing else."""
 
+from collections.abc import Callable
+
 from triton_ads.charts.bars import StackedBars
 from triton_ads.charts.lines import Line, LineChart
 from triton_ads.charts.svg import COLOURS
 from triton_ads.loadtest import html
-from triton_ads.loadtest.figures import COST_TARGET, STEP_HEAD, cost_ratio, costs, number, rated, step_row
-from triton_ads.loadtest.report import Contender, Held, LoadReport
+from triton_ads.loadtest.figures import (
+    COST_TARGET,
+    STEP_HEAD,
+    cost_ratio,
+    costs,
+    counted,
+    failed_holds,
+    number,
+    rated,
+    step_row,
+    too_short,
+)
+from triton_ads.loadtest.report import Contender, Held, LoadReport, Window
 
 _PERCENTILES = (("p50", COLOURS[2]), ("p95", COLOURS[4]), ("p99", COLOURS[1]))
 _PARTS = ("queue", "input", "compute", "output")
@@ -18,9 +31,11 @@ def page(report: LoadReport) -> str:
         html.heading(title, 1),
         html.paragraph(f"{report.began:%Y-%m-%d %H:%M} UTC, {report.seconds:.0f} s: {report.command}", "quiet"),
         html.paragraph(
-            f"The rated load is the highest rate at which {100 * report.in_time:g} % of the requests are answered "
-            f"within {report.deadline_ms:g} ms. Requests are due when they are due, whatever the server does "
-            "(open loop), and their times count from then."
+            f"A rate holds when {100 * report.in_time:g} % of the requests are answered within "
+            f"{report.deadline_ms:g} ms. Rates rise in short steps; the highest that holds is then held for the rest "
+            "of the time, and lowered where it fails. The rated load is the one that held to the end; a higher rate "
+            "may have held for a step. Requests are due when they are due, whatever the server does (open loop), and "
+            "their times count from then."
         ),
         *(_facts(contender) for contender in report.contenders),
         *_cost(report),
@@ -34,10 +49,11 @@ def page(report: LoadReport) -> str:
 
 def _facts(contender: Contender) -> str:
     held = contender.held
+    failed = "".join(html.paragraph(f"{text}.") for text in failed_holds(contender))
     if held is None:
-        return html.paragraph(f"{rated(contender)}.", "bad")
-    w = held.window
-    return html.paragraph(f"{contender.name}, rated load:") + html.facts(
+        return html.paragraph(f"{rated(contender)}.", "bad") + failed
+    w, short = held.window, too_short(contender)
+    shown = html.paragraph(f"{contender.name}, rated load, held for {w.seconds:.0f} s:") + html.facts(
         [
             (f"{w.offered:.0f}/s", "requests"),
             (f"{held.candidates_per_s:,.0f}/s", "ads ranked"),
@@ -46,6 +62,7 @@ def _facts(contender: Contender) -> str:
             *((number(value), name) for name, value in costs(held)[:1]),
         ]
     )
+    return shown + (html.paragraph(f"{short}.", "bad") if short else "") + failed
 
 
 def _cost(report: LoadReport) -> list[str]:
@@ -102,29 +119,50 @@ def _beside(report: LoadReport) -> LineChart:
 
 def _contender(contender: Contender, deadline_ms: float) -> list[str]:
     held = contender.held
-    steps = sorted([*contender.steps, *([held.window] if held else [])], key=lambda w: w.offered)
     lines = [
         Line(name, [(w.offered, getattr(w, f"{name}_ms")) for w in contender.curve], colour)
         for name, colour in _PERCENTILES
     ]
     answered = Line("answered", [(w.offered, w.answered) for w in contender.curve], COLOURS[0])
-    offered = Line("offered", [(w.offered, w.offered) for w in contender.curve], "#999", dots=False)
+    due = Line("due", [(w.offered, w.due) for w in contender.curve], "#999", dots=False)
     marks = [(held.window.offered, f"rated {held.window.offered:.0f}/s")] if held else []
     levels = [(deadline_ms, f"deadline {deadline_ms:g} ms")]
     drawn = [
         LineChart(
-            "Time of an answer", "requests offered a second", "ms, logarithmic", lines, levels, marks, logarithmic=True
+            "Time of an answer",
+            "requests offered a second",
+            "ms, logarithmic",
+            [*lines, *_held_dots(contender, "p99", lambda w: w.p99_ms)],
+            levels,
+            marks,
+            logarithmic=True,
         ),
         LineChart(
-            "Throughput", "requests offered a second", "requests answered a second", [offered, answered], (), marks
+            "Throughput",
+            "requests offered a second",
+            "requests a second",
+            [due, answered, *_held_dots(contender, "answered", lambda w: w.answered)],
+            (),
+            marks,
         ),
     ]
     parts = [html.charts([chart.document() for chart in drawn])]
-    parts.append(html.table(STEP_HEAD, map(step_row, steps), texts=[8]))
+    parts.append(html.table(STEP_HEAD, map(step_row, contender.steps), texts=[1, 10]))
     if held is not None:
         parts += [html.heading("The rated load, held", 3), *_held(held, deadline_ms)]
     parts += [html.paragraph(f"Not measured: {text}.", "quiet") for text in contender.not_measured]
     return parts
+
+
+def _held_dots(contender: Contender, name: str, value: Callable[[Window], float]) -> list[Line]:
+    """Dots, one a window, of the rates that were held, and of the parts that failed."""
+    found = []
+    for text, holds, colour in (("held", True, "#222"), ("held, failed", False, "#a40000")):
+        windows = [w for w in contender.steps if w.phase == "held" and w.holds is holds]
+        points = [point for w in windows for point in ((w.offered, value(w)), (w.offered, None))]
+        if points:
+            found.append(Line(f"{name}, {text}", points, colour))
+    return found
 
 
 def _held(held: Held, deadline_ms: float) -> list[str]:
@@ -179,7 +217,7 @@ def _held(held: Held, deadline_ms: float) -> list[str]:
                 [(f.tier, f"{f.candidates:,}", f"{f.slots:,}", f"{f.fill:.1%}") for f in held.fills],
             )
         )
-    return [html.charts(drawn), html.charts(tables)]
+    return [html.charts(drawn), html.charts(tables), *([html.paragraph(counted(held), "quiet")] if tables else [])]
 
 
 def _agreement(report: LoadReport) -> list[str]:

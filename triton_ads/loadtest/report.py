@@ -2,13 +2,14 @@
 
 from datetime import datetime
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from triton_ads.loadtest.judgement import TIMEOUTS
+from triton_ads.loadtest.load import KEPT_UP
 
-FORMAT = 1
+FORMAT = 2
 #: How far the client's and the server's counts may be apart.
 TOLERANCE = 0.02
 
@@ -24,10 +25,12 @@ class _Part(BaseModel):
 class Window(_Part):
     """What came of one offered rate. Times are of all requests, also of those that failed, since they were due."""
 
-    offered: float  # requests a second
+    phase: Literal["rising", "held"]
+    offered: float  # requests a second that the Poisson process has in the mean
     seconds: float
-    requests: int  # that were due
-    answered: float  # a second, well
+    requests: int  # that were due: in a short window chance makes that more or less than `offered * seconds`
+    answered_well: int  # of those, the late ones included
+    answered: float  # a second, well, within the window, whenever asked
     p50_ms: float
     p95_ms: float
     p99_ms: float
@@ -40,6 +43,16 @@ class Window(_Part):
     def timeouts(self) -> float:
         """Share of what was due that came too late or not at all."""
         return sum(count for cause, count in self.causes.items() if cause in TIMEOUTS) / max(1, self.requests)
+
+    @property
+    def due(self) -> float:
+        """Requests that were due a second."""
+        return self.requests / self.seconds
+
+    @property
+    def kept_up(self) -> bool:
+        """See `Outcome.kept_up`."""
+        return round(self.answered * self.seconds) >= KEPT_UP * self.requests
 
 
 class Moment(_Part):
@@ -117,9 +130,15 @@ class Cost(_Part):
 
 
 class Held(_Part):
-    """The rated load: the highest rate that held, for the rest of the time."""
+    """The rated load: the highest rate that held for the rest of the time.
+
+    The server's counts and its processor time are of the whole stretch: of what was due in the window, and beside it
+    of `before_parts` and `watchdog`.
+    """
 
     window: Window
+    before_parts: int  # requests that were sent before the window of a part began, so that it begins with queues
+    watchdog: int  # requests of the server's own watchdog
     candidates_per_s: float
     moments: list[Moment]
     usage: list[Usage]
@@ -150,6 +169,8 @@ class Check(_Part):
 class Contender(_Part):
     name: str
     what: str
+    #: Every rate that was offered, by rate and then in their order; also those that failed, rising or held. Of a rate
+    #: that was held, the parts that held are one window, and the part that failed is another.
     steps: list[Window]
     held: Held | None  # None: no rate held
     checks: list[Check]
@@ -159,6 +180,11 @@ class Contender(_Part):
     def curve(self) -> list[Window]:
         """One window a rate, the one that decided, by rate."""
         return list({window.offered: window for window in self.steps}.values())
+
+    @property
+    def failed_holds(self) -> list[Window]:
+        """The parts that failed of rates that had held for a step."""
+        return [window for window in self.steps if window.phase == "held" and not window.holds]
 
 
 class LoadReport(_Part):
@@ -186,10 +212,15 @@ class LoadReport(_Part):
             OSError: it cannot be read.
         """
         try:
-            report = cls.model_validate_json(path.read_text(encoding="utf-8"))
+            text = path.read_text(encoding="utf-8")
+            found = _Format.model_validate_json(text).format  # before the rest, which differs between formats
+            if found != FORMAT:
+                raise ReportError(f"{path}: format {found} found, {FORMAT} allowed; run the load test again")
+            return cls.model_validate_json(text)
         except (ValidationError, UnicodeDecodeError) as error:
             first = str(error).splitlines()[:3]
             raise ReportError(f"{path}: no report of `triton-ads loadtest` found: {' '.join(first)}") from None
-        if report.format != FORMAT:
-            raise ReportError(f"{path}: format {report.format} found, {FORMAT} allowed")
-        return report
+
+
+class _Format(BaseModel):
+    format: int

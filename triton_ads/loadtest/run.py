@@ -5,7 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
+from triton_ads.loadtest.figures import problems
 from triton_ads.loadtest.judgement import IN_TIME, causes, judged_ms, meets, merged
 from triton_ads.loadtest.load import Load, Outcome, Running, apply_load, percentile
 from triton_ads.loadtest.observe import Observer, Reading, Stretch
@@ -59,11 +61,11 @@ class Trial:
             self.say(f"warm-up: {WARM_UP_CLIENTS} clients for {schedule.warm_up_s:g} s")
             warm = self._apply(Load("closed", WARM_UP_CLIENTS, schedule.warm_up_s, deadline_ms=self.deadline_ms))
             steps, rate = self._rise(schedule, max(1.0, FIRST * warm.rate))
-            held = None if rate is None else self._hold(rate, schedule, end, sampler)
+            parts, held = ([], None) if rate is None else self._hold(rate, schedule, end, sampler)
         return Contender(
             name=self.name,
             what=self.what,
-            steps=sorted(steps, key=lambda step: step.offered),
+            steps=sorted(steps + parts, key=lambda step: step.offered),
             held=held,
             checks=self._checks(Stretch.since(before, self.observer)),
             not_measured=self._not_measured(before),
@@ -75,30 +77,34 @@ class Trial:
         while search.rate is not None and time.monotonic() < end:
             for seed in range(ATTEMPTS):
                 outcome = self._apply(self._open(search.rate, schedule.step_of(search.rate), seed))
-                steps.append(self._window(search.rate, outcome))
+                steps.append(self._window("rising", search.rate, outcome))
                 self.say(_line(steps[-1]))
                 if steps[-1].holds:
                     break
             search.record(steps[-1].holds)
         return steps, search.highest
 
-    def _hold(self, rate: float, schedule: Schedule, end: float, sampler: Sampler) -> Held | None:
-        lowered = 0
+    def _hold(self, rate: float, schedule: Schedule, end: float, sampler: Sampler) -> tuple[list[Window], Held | None]:
+        """All windows, those of rates that failed too, and the rated load."""
+        lowered, windows = 0, list[Window]()
         while lowered <= PATIENCE:
             self.say(f"holding {rate:.1f} requests/s")
             before, start = self.observer.read(), sampler.now_s()
             chunks: list[Outcome] = []
             while not chunks or end - time.monotonic() > schedule.chunk_s:
                 outcome = self._apply(self._open(rate, schedule.chunk_of(rate), seed=1 + lowered + len(chunks)))
-                window = self._window(rate, outcome)
+                window = self._window("held", rate, outcome)
                 self.say(_line(window))
                 if not window.holds:
+                    windows += [self._window("held", rate, merged(chunks))] if chunks else []
+                    windows.append(window)
                     break
                 chunks.append(outcome)
             else:
-                return self._held(rate, merged(chunks), Stretch.since(before, self.observer), sampler, start)
+                held = self._held(rate, merged(chunks), Stretch.since(before, self.observer), sampler, start)
+                return [*windows, held.window], held
             rate, lowered = rate * (BACK_OFF - 0.05 * lowered), lowered + 1
-        return None
+        return windows, None
 
     def _held(self, rate: float, outcome: Outcome, stretch: Stretch, sampler: Sampler, start: float) -> Held:
         cost = None
@@ -107,7 +113,9 @@ class Trial:
             cost = Cost(core_s=core_s, requests=outcome.served_well, candidates=outcome.served_candidates)
         ranked = sum(n for n, failure in zip(outcome.candidates, outcome.failures, strict=True) if not failure)
         return Held(
-            window=self._window(rate, outcome),
+            window=self._window("held", rate, outcome),
+            before_parts=outcome.served - sum(number >= 0 for number in outcome.numbers),
+            watchdog=stretch.canaries,
             candidates_per_s=ranked / outcome.seconds,
             moments=moments(outcome, self.deadline_ms),
             usage=usage([s for s in sampler.samples if s.at_s >= start]) if self.visible else [],
@@ -125,12 +133,14 @@ class Trial:
         self._loads.append(outcome)
         return outcome
 
-    def _window(self, offered: float, outcome: Outcome) -> Window:
+    def _window(self, phase: Literal["rising", "held"], offered: float, outcome: Outcome) -> Window:
         in_time = sum(ms <= self.deadline_ms for ms in judged_ms(outcome))
         return Window(
+            phase=phase,
             offered=offered,
             seconds=outcome.seconds,
             requests=len(outcome.ms),
+            answered_well=outcome.failures.count(""),
             answered=outcome.rate,
             p50_ms=outcome.percentile(0.5),
             p95_ms=outcome.percentile(0.95),
@@ -204,9 +214,10 @@ def usage(samples: list[Sample]) -> list[Usage]:
 
 
 def _line(window: Window) -> str:
-    problems = "; ".join(f"{n} x {cause}" for cause, n in window.causes.items())
+    wrong = problems(window)
     return (
-        f"  {window.offered:7.1f}/s offered, {window.answered:7.1f}/s answered, p50 {window.p50_ms:6.1f} ms, "
+        f"  {window.offered:7.1f}/s offered for {window.seconds:4.1f} s: due {window.requests:5}, "
+        f"answered {window.answered_well:5}, p50 {window.p50_ms:6.1f} ms, "
         f"p95 {window.p95_ms:6.1f} ms, p99 {window.p99_ms:6.1f} ms, {window.in_time:7.2%} in time: "
-        f"{'holds' if window.holds else 'does not hold'}{f' ({problems})' if problems else ''}"
+        f"{'holds' if window.holds else 'does not hold'}{f' ({wrong})' if wrong else ''}"
     )

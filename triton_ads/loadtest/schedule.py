@@ -1,7 +1,10 @@
 """How the time of a load test is spent."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
+
+from triton_ads.loadtest.load import WARM_UP_S
 
 SHORTEST_S = 20.0
 LONGEST_S = 3600.0
@@ -50,6 +53,18 @@ class Schedule:
     def chunk_of(self, rate: float) -> float:
         """The same of a chunk."""
         return _stretched(self.chunk_s, rate)
+
+    def left_for(self, rate: float, rising: Iterable[float], failed: Iterable[float] = ()) -> float:
+        """About how many seconds `rate` is held, after steps of these rates, and parts of others that failed.
+
+        >>> Schedule.of(180).left_for(80, rising=[50, 65, 85, 110, 110, 97, 97, 90])
+        120.0
+        """
+        steps = sum(self.step_of(step) + WARM_UP_S for step in rising)
+        parts = sum(self.chunk_of(part) + WARM_UP_S for part in failed)
+        left = self.total_s - self.warm_up_s - min(self.rising_s, steps) - parts
+        chunk = self.chunk_of(rate)
+        return chunk * max(1, int(left / (chunk + WARM_UP_S)))
 
 
 def _stretched(seconds: float, rate: float) -> float:

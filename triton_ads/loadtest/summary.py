@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.table import Table
 
-from triton_ads.loadtest.figures import STEP_HEAD, cost_ratio, costs, number, rated, step_row
+from triton_ads.loadtest.figures import STEP_HEAD, cost_ratio, costs, failed_holds, number, rated, step_row, too_short
 from triton_ads.loadtest.report import LoadReport
 
 
@@ -23,6 +23,9 @@ def summary(report: LoadReport, console: Console) -> None:
     console.print(checks)
     for contender in report.contenders:
         console.print(f"rated load of {rated(contender)}", highlight=False)
+        for text in (*failed_holds(contender), too_short(contender)):
+            if text:
+                console.print(f"  {text}", highlight=False)
         for name, value in costs(contender.held) if contender.held else ():
             console.print(f"  {name}: {number(value)}", highlight=False)
         for text in contender.not_measured:
