@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
+from tests.commands.test_trie import write_ads
 from triton_ads.cli import main
 
 TINY = Path(__file__).parents[1] / "recipes" / "tiny.yaml"
@@ -19,6 +21,30 @@ def test_a_wrong_recipe_names_the_field_the_value_and_what_is_allowed(
         f"triton-ads build: {recipe}: training.batch_size: Input should be greater than or equal to 2, found 1\n"
     )
     assert not (tmp_path / "var").exists()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        (("labels",), ["cvr", "clicked"], "{folder}/events.parquet: column 'clicked' found 0 times, once needed"),
+        (("data", "validation_fraction"), 0.05, "label cvr: all 1 examples of the validation part are "),
+        (("tiers", "standard", "config"), {"layers": "many"}, "tiers.standard.config.layers: "),
+    ],
+)
+def test_what_a_stage_finds_wrong_names_the_file_as_well(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], field: tuple[str, ...], value: object, message: str
+) -> None:
+    document = yaml.safe_load(write_ads(tmp_path).read_text())
+    del document["target"]
+    document["data"] |= {"train_fraction": 0.5, "validation_fraction": 0.25}
+    part = document
+    for step in field[:-1]:
+        part = part[step]
+    part[field[-1]] = value
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(yaml.safe_dump(document))
+    assert main(["build", "--recipe", str(recipe), "--var", str(tmp_path / "var")]) == 1
+    assert capsys.readouterr().err.startswith(f"triton-ads build: {recipe}: {message.format(folder=tmp_path)}")
 
 
 def test_a_missing_recipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

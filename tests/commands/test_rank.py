@@ -86,6 +86,28 @@ def test_more_candidates_than_there_are_ads(ask):
     assert sorted(row["id"] for row in json.loads(out)["ranked"]) == list(ITEMS)
 
 
+def test_a_user_whom_the_release_does_not_know_is_told(ask, capsys):
+    status, out, err = ask("--user", "99999", "--candidates", "5", "--json")
+    assert (status, err) == (0, "user 99999 is not known to the release: ranked as a cold start\n")
+    assert len(json.loads(out)["ranked"]) == 5
+    with pytest.raises(SystemExit):
+        ask("--user", "")
+    assert "argument --user: '' found, an id allowed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("protocol", "told"), [("grpc", "does not speak gRPC, whose port"), ("http", "does not speak HTTP, whose port")]
+)
+def test_another_protocol_than_that_of_the_port_is_told(server, repository, capsys, protocol, told):
+    url = server.http_url if protocol == "grpc" else server.grpc_url
+    options = ["--repository", str(repository), "--candidates", "5", "--protocol", protocol]
+    assert main(["rank", *options, "--url", url]) == 1
+    err = capsys.readouterr().err
+    assert f"Something listens at {url} that {told}" in err
+    assert "Start a server" not in err
+    assert f"--protocol {'http' if protocol == 'grpc' else 'grpc'}" in err
+
+
 def test_what_the_server_refuses_is_shown(ask):
     status, out, err = ask("--tier", "gold", "--candidates", "5")
     assert (status, out) == (1, "")
@@ -225,6 +247,9 @@ def test_context_pairs_become_columns(recipe):
     for wrong in ("daypart", "segment=new", "=1"):
         with pytest.raises(ValueError, match="a name of daypart, bid is allowed"):
             context_values(recipe, [wrong])
+    without = recipe.model_copy(update={"features": tuple(f for f in recipe.features if f.side != "context")})
+    with pytest.raises(ValueError, match=r"^--context daypart=1: this recipe has no context features$"):
+        context_values(without, ["daypart=1"])
     with pytest.raises(ValueError, match="could not convert"):
         context_values(recipe, ["bid=high"])
 

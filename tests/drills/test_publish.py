@@ -134,9 +134,10 @@ def test_rollback_is_one_command_and_goes_on_to_the_release_before(place):
     command = [sys.executable, "-m", "triton_ads.cli", "rollback", "--watch-s", "0"]
     command += ["--repository", str(place.repository), "--url", place.server.http_url]
     with Traffic(place.server) as traffic:
-        for expected in (second, first):
+        for expected, on in ((second, f"another rollback goes to release {name_of(first)}"), (first, "nothing was")):
             said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-            assert f"release {name_of(expected)} serves" in said
+            assert f"release {name_of(expected)} serves again, in the place of " in said
+            assert f"; {on}" in said
             assert place.served() == name_of(expected)
     assert traffic.errors == []
     again = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -199,8 +200,12 @@ def test_a_release_with_other_tensors_needs_a_restart_and_says_so(place, tmp_pat
     (other,) = write_releases(tmp_path, tiny_recipe(max_batch_requests=3), 1)
     with pytest.raises(PublishError, match=r"rank.*needs other tensors or limits"):
         place.publisher().publish(other)
-    with pytest.raises(PublishError, match="is what is served"):
+    with pytest.raises(PublishError, match=f"^nothing new to publish: release {place.served()} is served$"):
         place.publisher().publish(next(r for r in place.releases if name_of(r) == place.served()))
+    films = tiny_recipe(prefix="films").model_copy(update={"name": "films"})
+    (new,) = write_releases(tmp_path, films, 1)
+    with pytest.raises(PublishError, match="serves tiny as rank; films is not served yet: stop the server, build"):
+        place.publisher().publish(new)
 
 
 def test_a_release_that_fails_after_the_switch_is_taken_back(place, monkeypatch):

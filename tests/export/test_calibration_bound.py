@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.recipes import tiny_recipe
-from triton_ads.export.calibration_bound import CalibrationError, check_calibration
+from triton_ads.export.calibration_bound import CalibrationError, check_calibration, highest_ratio
 from triton_ads.manifest import CostModel, PredictedOverActual, TierManifest
 
 
@@ -42,6 +42,13 @@ def check(*sums: tuple[str, str | None, int, int, float], **calibration: object)
 )
 def test_what_passes(sums: tuple[str, str | None, int, int, float]) -> None:
     check(sums)
+
+
+def test_the_bound_of_a_sum_is_none_where_it_says_too_little() -> None:
+    recipe = tiny_recipe(calibration={"min_examples": 100, "tolerance": 0.25, "scenario_tolerance": 0.75})
+    sums = [("cvr", None, 1000, 100), ("cvr", "morning", 1000, 900), ("cvr", None, 1000, 99), ("cvr", "x", 1000, 901)]
+    found = tier(*((*s, 1.0) for s in sums)).calibration
+    assert [highest_ratio(recipe, one) for one in found] == [1.25, 1.75, None, None]
 
 
 def test_everything_out_of_bound_is_named_with_what_to_do() -> None:

@@ -10,13 +10,15 @@ from rich.table import Table
 
 from tests.support.recipes import tiny_recipe
 from tests.support.tiny_release import WIDTH, write_tiny_release
+from tests.support.tiny_release import tiny_recipe as serving_recipe
 from triton_ads.cli import main
+from triton_ads.export.repository import write_repository
 from triton_ads.inspection.recipe import sequences_table, tables_table, wire_table
-from triton_ads.inspection.release import show_split
+from triton_ads.inspection.release import calibration_table, show_split
 from triton_ads.inspection.target import target_table
 from triton_ads.inspection.titles import load_titles
 from triton_ads.inspection.units import count, size
-from triton_ads.manifest import ManifestError, TargetManifest
+from triton_ads.manifest import Manifest, ManifestError, PredictedOverActual, TargetManifest
 
 REPORT = {
     "flops_row": 3000,
@@ -71,6 +73,37 @@ def test_a_release_with_its_tiers(release: Path, capsys: pytest.CaptureFixture[s
     assert lines["model"][-2:] == ["wukong", "hyformer"]
     # floats of 4 bytes: a vector and a dense value; two vectors and a dense value
     assert lines["state of a user"][-4:] == [f"{4 * (WIDTH + 1)}", "B", f"{4 * (2 * WIDTH + 1)}", "B"]
+
+
+def test_a_ratio_that_is_held_to_no_bound_is_marked(release: Path) -> None:
+    manifest = Manifest.load(release)
+    sums = ((None, 1000, 400, 480.0), (None, 1000, 199, 480.0), ("morning", 1000, 300, 300.0))
+    judged = tuple(
+        PredictedOverActual(label="cvr", scenario=scenario, examples=n, positives=positives, predicted=predicted)
+        for scenario, n, positives, predicted in sums
+    )
+    tiers = {"standard": manifest.tiers["standard"].model_copy(update={"calibration": judged})}
+    table = calibration_table(manifest.model_copy(update={"tiers": tiers}))
+    assert [row[-2:] for row in cells(table)] == [["480", "1.200 "], ["480", "2.412*"], ["300", "1.000 "]]
+    assert table.caption == (
+        "allowed: 0.83 to 1.20, within a scenario 0.67 to 1.50\n"
+        "* held to no bound: fewer than 200 positives or negatives"
+    )
+
+
+def test_other_recipes_of_the_repository_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_repository(write_tiny_release(Path("var/releases/tiny-0")), Path("var/repository"))
+    assert main(["inspect", "release"]) == 0
+    assert "also serves" not in capsys.readouterr().out
+    films = serving_recipe(prefix="films").model_copy(update={"name": "films"})
+    write_repository(write_tiny_release(Path("var/releases/films-0"), films), Path("var/repository"))
+    assert main(["inspect", "release"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "var/repository also serves films as films_rank: triton-ads inspect release var/releases/films-0"
+    )
 
 
 def test_a_damaged_release(release: Path, capsys: pytest.CaptureFixture[str]) -> None:

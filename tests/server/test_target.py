@@ -14,6 +14,7 @@ from tests.support.tiny_target import MET, Exhaustive, target_recipe, write_targ
 from triton_ads.cli import main
 from triton_ads.client import RankClient, RankError, TargetClient
 from triton_ads.export.repository import write_repository
+from triton_ads.features.ids import raw_id
 from triton_ads.recipe.names import askable
 from triton_ads.server import TritonServer
 from triton_ads.server.canary import RankCanary
@@ -189,8 +190,24 @@ def test_an_ad_is_blocked_at_once_and_may_be_answered_again(
         assert client.target(top=6).ids.tolist() == before
 
 
+def test_what_is_no_ad_of_the_release_is_blocked_for_later_ones_and_said(
+    release: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def trie(*arguments: str) -> tuple[str, str]:
+        assert main(["trie", *arguments, "--repository", str(release.parent / "repository")]) == 0
+        shown = capsys.readouterr()
+        return shown.out.strip(), shown.err.strip()
+
+    star = raw_id("star")
+    said = [f"star (id {star}) is not an ad of this release", "999999 is not an ad of this release"]
+    out, err = trie("block", "star", "999999")
+    assert out == f"blocked: {', '.join(map(str, sorted([star, 999999])))}"
+    assert err.splitlines() == [f"{line}; blocked for later ones" for line in said]
+    assert trie("unblock", "star", "999999") == ("blocked: none", "\n".join(said))
+
+
 def test_what_is_wrong_with_a_question_is_said(command: Callable[..., tuple[int, str, str]]) -> None:
     status, _, err = command("target", "--top", "71")
     assert status == 1 and "top: 71 found, 0 to 70 allowed (target.max_top)" in err
     status, _, err = command("ads", "--model", "other_ads")
-    assert status == 1 and "name an ensemble with --model: ads" in err
+    assert status == 1 and "no model 'other_ads' found; allowed: ads" in err

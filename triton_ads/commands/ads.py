@@ -12,8 +12,9 @@ import sys
 import time
 
 from triton_ads.client import RankError, ServerUnavailableError, TargetClient
-from triton_ads.commands.rank import as_document, context_values, current_release, raw, show
+from triton_ads.commands.rank import as_document, context_values, current_release, raw, show, tell_unknown
 from triton_ads.commands.target import add_options, asked_for, generating
+from triton_ads.commands.unanswered import hint
 from triton_ads.inspection.titles import load_titles
 from triton_ads.manifest import Manifest, ManifestError
 from triton_ads.recipe.names import ADS, beside
@@ -33,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
         recipe, titles = Manifest.load(folder, verify_files=False).recipe, load_titles(folder)
         ids, dense = context_values(recipe, args.context)
         user_id, exclude = raw(args.user), [raw(ad) for ad in args.exclude]
+        tell_unknown(folder, recipe, args.user)
         with TargetClient(args.url, args.protocol, model=beside(rank, ADS), labels=recipe.labels) as client:
             client.ads(user_id=user_id, top=1)  # opens the connection, whose time is not the answer's
             began = time.perf_counter()
@@ -48,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
             )
             milliseconds = (time.perf_counter() - began) * 1000
     except ServerUnavailableError as error:
-        print(f"triton-ads ads: {error}\nStart a server with: triton-ads serve", file=sys.stderr)
+        print(f"triton-ads ads: {error}\n{hint(error, args.url, args.protocol)}", file=sys.stderr)
         return 1
     except (RankError, ManifestError, OSError, ValueError) as error:
         print(f"triton-ads ads: {error}", file=sys.stderr)

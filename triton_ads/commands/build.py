@@ -11,7 +11,8 @@ source files, versions of packages. The line of a stage that runs says why.
 
 Stages: data, check (each model of your own), train (each tier), baselines, calibrate and export (each tier), router
 (where it is learned), identifiers, generator and pack (where ads are generated), release, repository.
-Then: triton-ads serve
+Then: triton-ads serve; where the repository is being served already it stays as it is, and the last lines say how the
+release gets behind the server.
 """
 
 import argparse
@@ -40,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from triton_ads.export.repository import served_recipes
+    from triton_ads.commands.after_build import next_steps
     from triton_ads.inspection.summary import summary
     from triton_ads.pipeline.build import build
     from triton_ads.pipeline.runner import Selection
@@ -48,7 +49,5 @@ def run(args: argparse.Namespace) -> int:
     layout = build(args.recipe, args.var, Selection(force=args.force, start=args.start, only=args.only))
     if args.only is None:
         Console().print(summary(layout))
-        served = ", ".join(f"{name} as {model}" for model, name in served_recipes(layout.repository).items())
-        print(f"Repository: {layout.repository}, serves {served}")
-        print(f"Serve it:   triton-ads serve --repository {layout.repository}")
+        print("\n".join(next_steps(layout, args.recipe)))
     return 0

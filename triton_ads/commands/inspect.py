@@ -11,6 +11,7 @@ triton-ads inspect schema                    the JSON schema of recipes, for edi
 
 import argparse
 import json
+import os
 from pathlib import Path
 
 from triton_ads.commands.build import DEFAULT_RECIPE
@@ -64,6 +65,22 @@ def run(args: argparse.Namespace) -> int:
     folder = args.release or current_release(REPOSITORY)
     if args.what == "release":
         show_release(folder, console)
+        if args.release is None:
+            for line in _others(REPOSITORY, folder):
+                print(line)
     else:
         show_split(folder, args.tier, wide, args.svg)
     return 0
+
+
+def _others(repository: Path, shown: Path) -> list[str]:
+    """What else a repository serves, a line each."""
+    from triton_ads.commands.rank import current_release
+    from triton_ads.export.repository import served_recipes
+
+    releases = {rank: current_release(repository, rank) for rank in served_recipes(repository)}
+    return [
+        f"{repository} also serves {name} as {rank}: triton-ads inspect release {os.path.relpath(releases[rank])}"
+        for rank, name in served_recipes(repository).items()
+        if releases[rank] != shown
+    ]

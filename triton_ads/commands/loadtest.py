@@ -222,7 +222,12 @@ def _check_release(url: str, model: str, release: str, tier: str) -> None:
 
 
 def _compare(args: argparse.Namespace) -> int:
-    first, second = LoadReport.load(args.first), LoadReport.load(args.second)
+    try:
+        first, second = LoadReport.load(args.first), LoadReport.load(args.second)
+    except OSError as error:
+        wanted = "the .json that `triton-ads loadtest` writes beside its report is wanted"
+        print(f"triton-ads loadtest: {error.filename}: {error.strerror}; {wanted}", file=sys.stderr)
+        return 1
     console = Console()
     compare_table(first, second, console if console.is_terminal else Console(width=120))
     if args.html:

@@ -24,3 +24,10 @@ def whole(low: int, high: int | None = None) -> Callable[[str], int]:
         return number
 
     return parse
+
+
+def user(text: str) -> str:
+    """The id of a user as it was given."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} found, an id allowed; without the option nobody is asked for")
+    return text

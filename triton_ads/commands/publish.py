@@ -6,7 +6,8 @@
 
 The release is checked, loaded beside the one that is served, asked by a canary, switched to, and watched for a while.
 A release that is damaged, out of its bounds or wrong in its answers is refused or taken back: exit status 1, and the
-reason; the old release goes on serving. `triton-ads rollback` goes back later.
+reason; the old release goes on serving. So it is where there is nothing new to publish. `triton-ads rollback` goes
+back later.
 """
 
 import argparse
@@ -67,8 +68,8 @@ def publisher(args: argparse.Namespace) -> Publisher:
 
 
 def run(args: argparse.Namespace) -> int:
-    release = args.release or Layout(args.var, load_recipe(args.recipe).name).release
     try:
+        release = args.release or built_last(args.recipe, args.var)
         tell(publisher(args).publish(release))
     except (PublishError, PublishRunningError) as error:
         print(f"triton-ads publish: {error}", file=sys.stderr)
@@ -76,7 +77,25 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def built_last(recipe_file: Path, var: Path) -> Path:
+    """
+    Raises:
+        PublishError: the recipe has not been built.
+    """
+    layout = Layout(var, load_recipe(recipe_file).name)
+    if not layout.release.is_dir():
+        raise PublishError(
+            f"{var}: no release of {layout.recipe} has been built; "
+            f"make one with: triton-ads build --recipe {recipe_file}"
+        )
+    return layout.release
+
+
 def tell(done: Published) -> None:
     print(f"{done.recipe}: release {done.release} serves, before it {done.before}")
+    tell_pruned(done)
+
+
+def tell_pruned(done: Published) -> None:
     if done.pruned:
         print(f"removed: {', '.join(done.pruned)}")

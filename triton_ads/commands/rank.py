@@ -21,18 +21,19 @@ from rich.console import Console
 from rich.table import Table
 
 from triton_ads.client import RankClient, RankError, Ranking, ServerUnavailableError
-from triton_ads.commands.options import whole
+from triton_ads.commands.options import user, whole
 from triton_ads.commands.serve import REPOSITORY
+from triton_ads.commands.unanswered import hint
 from triton_ads.features.ids import MISSING, raw_id
 from triton_ads.inspection.titles import load_titles
 from triton_ads.manifest import Manifest, ManifestError
 from triton_ads.recipe import Recipe
 from triton_ads.recipe.names import RANK, RELEASE_LINK, chain_of, rankers
-from triton_ads.serving.store import ItemStore
+from triton_ads.serving.store import ItemStore, UserStore
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--user", default=str(MISSING), help="id of the user (none: a cold start)")
+    parser.add_argument("--user", type=user, default=str(MISSING), help="id of the user (none: a cold start)")
     parser.add_argument("--candidates", type=whole(0), default=500, metavar="N", help="ads to rank (%(default)s)")
     parser.add_argument("--top", type=whole(0), default=10, metavar="N", help="ads to show (%(default)s)")
     parser.add_argument("--seed", type=whole(0), default=0, help="of the draw of candidates (%(default)s)")
@@ -58,6 +59,7 @@ def run(args: argparse.Namespace) -> int:
             print(f"the release knows {count} ads; all of them are ranked", file=sys.stderr)
         candidates = np.random.default_rng(args.seed).choice(known, count, replace=False)
         user_id = raw(args.user)
+        tell_unknown(folder, recipe, args.user)
         ids, dense = context_values(recipe, args.context)
         with RankClient(args.url, args.protocol, model=model, labels=recipe.labels) as client:
             client.rank([])  # opens the connection, whose time is not the ranking's
@@ -72,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
             )
             milliseconds = (time.perf_counter() - began) * 1000
     except ServerUnavailableError as error:
-        print(f"triton-ads rank: {error}\nStart a server with: triton-ads serve", file=sys.stderr)
+        print(f"triton-ads rank: {error}\n{hint(error, args.url, args.protocol)}", file=sys.stderr)
         return 1
     except (RankError, ManifestError, OSError, ValueError) as error:
         print(f"triton-ads rank: {error}", file=sys.stderr)
@@ -84,6 +86,16 @@ def run(args: argparse.Namespace) -> int:
         by = None if rule in recipe.labels else rule
         show(ranking, titles, args.top, f"user {args.user}, {len(ranking)} candidates", milliseconds, by)
     return 0
+
+
+def tell_unknown(release: Path, recipe: Recipe, user: str) -> None:
+    """Say on stderr where the release does not know the user who is asked for.
+
+    Raises:
+        ValueError: the id is no int64, or the store is damaged.
+    """
+    if raw(user) != MISSING and UserStore(release / "store" / "users", recipe).find(raw(user)) is None:
+        print(f"user {user} is not known to the release: ranked as a cold start", file=sys.stderr)
 
 
 def ranker(repository: Path, asked: str | None = None) -> str:
@@ -127,10 +139,12 @@ def context_values(recipe: Recipe, pairs: list[str]) -> tuple[NDArray[np.int64] 
     """
     given: dict[str, str] = {}
     allowed = [f.name for f in recipe.features if f.side == "context"]
+    if pairs and not allowed:
+        raise ValueError(f"--context {pairs[0]}: this recipe has no context features")
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or name not in allowed:
-            raise ValueError(f"--context {pair}: NAME=VALUE with a name of {', '.join(allowed) or 'none'} is allowed")
+            raise ValueError(f"--context {pair}: NAME=VALUE with a name of {', '.join(allowed)} is allowed")
         given[name] = value
     if not given:
         return None, None

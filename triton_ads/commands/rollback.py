@@ -9,7 +9,7 @@ It goes back as `triton-ads publish` goes forward, with the same checks; twice i
 import argparse
 import sys
 
-from triton_ads.commands.publish import add_server, publisher, tell
+from triton_ads.commands.publish import add_server, publisher, tell_pruned
 from triton_ads.export.served import PublishRunningError
 from triton_ads.server.release_checks import PublishError
 
@@ -21,8 +21,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     try:
-        tell(publisher(args).rollback(args.recipe))
+        done, further = publisher(args).rollback(args.recipe)
     except (PublishError, PublishRunningError) as error:
         print(f"triton-ads rollback: {error}", file=sys.stderr)
         return 1
+    on = f"another rollback goes to release {further}" if further else "nothing was published before it"
+    print(f"{done.recipe}: release {done.release} serves again, in the place of {done.before}; {on}")
+    tell_pruned(done)
     return 0

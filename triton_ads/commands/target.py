@@ -17,9 +17,10 @@ from rich.console import Console
 from rich.table import Table
 
 from triton_ads.client import RankError, ServerUnavailableError, TargetClient
-from triton_ads.commands.options import whole
+from triton_ads.commands.options import user, whole
 from triton_ads.commands.rank import current_release, raw
 from triton_ads.commands.serve import REPOSITORY
+from triton_ads.commands.unanswered import hint
 from triton_ads.features.ids import MISSING
 from triton_ads.inspection.titles import load_titles
 from triton_ads.manifest import ManifestError
@@ -35,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """What is asked for, and of whom."""
-    parser.add_argument("--user", default=str(MISSING), help="id of the user (none: nobody)")
+    parser.add_argument("--user", type=user, default=str(MISSING), help="id of the user (none: nobody)")
     parser.add_argument("--query", default="", help="what is asked for, in words")
     parser.add_argument("--exclude", nargs="*", default=[], metavar="AD", help="ads that must not be answered")
     parser.add_argument("--top", type=whole(0), default=0, metavar="N", help="ads to answer (0: the server's number)")
@@ -59,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
             )
             milliseconds = (time.perf_counter() - began) * 1000
     except ServerUnavailableError as error:
-        print(f"triton-ads target: {error}\nStart a server with: triton-ads serve", file=sys.stderr)
+        print(f"triton-ads target: {error}\n{hint(error, args.url, args.protocol)}", file=sys.stderr)
         return 1
     except (RankError, ManifestError, OSError, ValueError) as error:
         print(f"triton-ads target: {error}", file=sys.stderr)
@@ -103,6 +104,8 @@ def generating(repository: Path, name: str, asked: str | None) -> str:
             "triton-ads build --recipe build/recipes/targeting.yaml"
         )
     chosen = asked or (name if name in found else next(iter(found)))
-    if chosen not in found or (asked is None and len(found) > 1 and name not in found):
+    if chosen not in found:
+        raise ManifestError(f"{repository}: no model {chosen!r} found; allowed: {', '.join(sorted(found))}")
+    if asked is None and len(found) > 1 and name not in found:
         raise ManifestError(f"{repository}: name an ensemble with --model: {', '.join(sorted(found))}")
     return found[chosen]

@@ -80,14 +80,16 @@ def _block(args: argparse.Namespace) -> int:
     release = _release(args)
     path = blocked_file(release, Manifest.load(release, verify_files=False).recipe.name)
     try:
-        known, chosen = set(read_blocked(path).tolist()), {raw(ad) for ad in args.ads}
+        known, chosen = set(read_blocked(path).tolist()), {raw(ad): ad for ad in args.ads}
     except ValueError as error:
         raise SystemExit(f"triton-ads trie: {error}") from None
     tree = load_tree(release / "target" / "tree")
-    strange = sorted(ad for ad in chosen if tree.leaf_of(ad) is None)
-    if strange:
-        print(f"not in this release's tree: {', '.join(map(str, strange))}", file=sys.stderr)
-    known = known | chosen if args.what == "block" else known - chosen
+    for ad, text in chosen.items():
+        if tree.leaf_of(ad) is None:
+            number = "" if text == str(ad) else f" (id {ad})"
+            later = "; blocked for later ones" if args.what == "block" else ""
+            print(f"{text}{number} is not an ad of this release{later}", file=sys.stderr)
+    known = known | chosen.keys() if args.what == "block" else known - chosen.keys()
     if chosen:
         write_blocked(path, known)
     print(f"blocked: {', '.join(map(str, sorted(known))) or 'none'}")

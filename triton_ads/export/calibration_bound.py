@@ -18,17 +18,23 @@ def check_calibration(recipe: Recipe, tiers: Mapping[str, TierManifest]) -> None
     Raises:
         CalibrationError: naming everything that is out of bound.
     """
-    settings = recipe.calibration
     found = []
     for tier, manifest in tiers.items():
         for sums in manifest.calibration:
             field = "tolerance" if sums.scenario is None else "scenario_tolerance"
-            highest = 1 + getattr(settings, field)
-            enough = min(sums.positives, sums.examples - sums.positives) >= settings.min_examples
-            if enough and not 1 / highest <= sums.ratio <= highest:
+            highest = highest_ratio(recipe, sums)
+            if highest is not None and not 1 / highest <= sums.ratio <= highest:
                 found.append(f"{_where(tier, sums)}, {1 / highest:.3f} to {highest:.3f} allowed (calibration.{field})")
     if found:
         raise CalibrationError("\n".join([*found, *_HOW_TO_GO_ON]))
+
+
+def highest_ratio(recipe: Recipe, sums: PredictedOverActual) -> float | None:
+    """The bound of a sum, whose inverse is the lowest ratio; None: it has too few examples to be held to one."""
+    settings = recipe.calibration
+    if min(sums.positives, sums.examples - sums.positives) < settings.min_examples:
+        return None
+    return 1 + (settings.tolerance if sums.scenario is None else settings.scenario_tolerance)
 
 
 _HOW_TO_GO_ON = (

@@ -5,6 +5,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from triton_ads.export.calibration_bound import highest_ratio
 from triton_ads.inspection.drawing import picture_of, show_drawing
 from triton_ads.inspection.router import router_table
 from triton_ads.inspection.split import FLOAT_BYTES, SplitDocument, show_report
@@ -86,14 +87,22 @@ def quality_table(manifest: Manifest) -> Table:
 
 
 def calibration_table(manifest: Manifest) -> Table:
-    """Predicted over actual of every tier: 1 is honest, 1.1 promises 10 % too much."""
-    method = manifest.recipe.calibration.method
+    """Predicted over actual of every tier: 1 is honest, 1.1 promises 10 % too much; *: held to no bound."""
+    settings = manifest.recipe.calibration
     columns = ("tier", "label", "scenario", ">examples", ">positives", ">predicted", ">ratio")
-    table = new_table(f"Predicted over actual on the test part; calibration: {method}", *columns)
+    table = new_table(f"Predicted over actual on the test part; calibration: {settings.method}", *columns)
+    table.columns[2].overflow = "fold"  # all digits of an id
     for name, tier in manifest.tiers.items():
         for sums in tier.calibration:
             counts = (str(sums.examples), str(sums.positives), f"{sums.predicted:.0f}")
-            table.add_row(name, sums.label, sums.scenario or "all", *counts, f"{sums.ratio:.3f}")
+            mark = " " if highest_ratio(manifest.recipe, sums) is not None else "*"
+            table.add_row(name, sums.label, sums.scenario or "all", *counts, f"{sums.ratio:.3f}{mark}")
+    overall, within = (f"{1 / (1 + t):.2f} to {1 + t:.2f}" for t in (settings.tolerance, settings.scenario_tolerance))
+    table.caption = (
+        f"allowed: {overall}, within a scenario {within}\n"
+        f"* held to no bound: fewer than {settings.min_examples} positives or negatives"
+    )
+    table.caption_justify = "left"
     return table
 
 

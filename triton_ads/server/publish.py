@@ -11,6 +11,7 @@ Whatever fails before the end of the watch is taken back, and the old release se
 that is done with Triton's versions, and shows it.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from triton_ads.export.configs import render_configs
 from triton_ads.export.parity_bound import ParityError
 from triton_ads.export.repository import served_recipes
 from triton_ads.export.served import publishing
-from triton_ads.manifest import Manifest, ManifestError
+from triton_ads.manifest import MANIFEST_FILE, Manifest, ManifestError
 from triton_ads.recipe import Recipe
 from triton_ads.recipe.names import ADS, RANK, RELEASE_LINK, TARGET, prefixed
 from triton_ads.server.control import ControlError, TritonControl
@@ -87,19 +88,33 @@ class Publisher:
             PublishError: it was refused, or taken back; what was served before still is.
             PublishRunningError: another process publishes.
         """
+        self._served()
+        if not release.is_dir():
+            known = ", ".join(self._releases()) or "none"
+            raise PublishError(f"{release}: no such release; there are: {known}")
         return self._told(release, lambda history, before: history.push(before))
 
-    def rollback(self, recipe: str | None = None) -> Published:
+    def rollback(self, recipe: str | None = None) -> tuple[Published, str | None]:
         """Serve the release that was served before; `recipe` names whose, where the repository serves several.
+
+        Returns:
+            What was done, and the release to which another rollback would go; None: there is none.
 
         Raises:
             PublishError: none is known, or as `publish`.
         """
-        rank = self._rank_of(recipe)
+        served = self._served()
+        found = [rank for rank, name in served.items() if recipe in (None, name)]
+        if len(found) != 1:
+            wanted = "name one with --recipe NAME" if recipe is None else f"no recipe {recipe!r} found; allowed"
+            raise PublishError(f"{self.repository}: {wanted}: {', '.join(sorted(served.values()))}")
+        (rank,) = found
         before = History(self.repository, rank).before()
         if before is None:
             raise PublishError(f"{self.repository}: nothing was published before what {rank} serves")
-        return self._told(before, lambda history, _: history.pop())
+        done = self._told(before, lambda history, _: history.pop())
+        further = History(self.repository, rank).before()
+        return done, further.name.removeprefix(f"{done.recipe}-") if further is not None else None
 
     def _told(self, release: Path, remember: Callable[[History, Path], None]) -> Published:
         try:
@@ -176,17 +191,34 @@ class Publisher:
             raise PublishError(f"{self.repository}: the models of {rank} do not serve one release: {sorted(served)}")
         before = served.pop()
         if before == release.resolve():
-            raise PublishError(f"{release} is what is served")
+            raise PublishError(f"nothing new to publish: release {manifest.release} is served")
         return manifest, before, max(version for version, _ in links)
 
-    def _rank_of(self, recipe: str | None) -> str:
-        """What clients ask for rankings of a recipe."""
+    def _served(self) -> dict[str, str]:
+        """The recipe behind every `rank`."""
         served = served_recipes(self.repository)
-        found = [rank for rank, name in served.items() if recipe in (None, name)]
+        if not served:
+            raise PublishError(
+                f"{self.repository}: no model repository with a release; make one with: triton-ads build"
+            )
+        return served
+
+    def _rank_of(self, recipe: str) -> str:
+        """What clients ask for rankings of a recipe."""
+        served = self._served()
+        found = [rank for rank, name in served.items() if name == recipe]
         if len(found) != 1:
-            names = ", ".join(f"{name} as {rank}" for rank, name in served.items()) or "nothing"
-            raise PublishError(f"{self.repository}: serves {names}; asked for {recipe or 'the only one'}")
+            names = ", ".join(f"{name} as {rank}" for rank, name in served.items())
+            raise PublishError(
+                f"{self.repository}: serves {names}; {recipe} is not served yet: stop the server, build the recipe "
+                "again (triton-ads build --recipe FILE), then triton-ads serve"
+            )
         return found[0]
+
+    def _releases(self) -> list[str]:
+        """The folders beside the releases that are served, and these."""
+        folders = {link.resolve().parent for link in self.repository.glob(f"*/*/{RELEASE_LINK}")}
+        return sorted(os.path.relpath(path.parent) for folder in folders for path in folder.glob(f"*/{MANIFEST_FILE}"))
 
     def _watch(self, canary: ReleaseCanary, rank: str) -> None:
         end, failures = time.monotonic() + self.limits.watch_s, 0
