@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,13 @@ import pytest
 
 from tests.support.chain import LocalCall
 from tests.support.tiny_release import ITEMS, seal
-from tests.support.tiny_target import JOURNEYS, MET, Exhaustive, target_recipe, write_target_release
+from tests.support.tiny_target import JOURNEYS, MET, WORDS, Exhaustive, target_recipe, write_target_release
 from triton_ads.client.target import target_inputs
+from triton_ads.compression.packed_model import read_packed_model, write_packed_model
+from triton_ads.features.prompt import FIRST_WORD
 from triton_ads.manifest import Manifest, ManifestError
 from triton_ads.serving import counters as count
-from triton_ads.serving.blocked_ads import write_blocked
+from triton_ads.serving.blocked_ads import BlockedAds, changing, read_blocked, write_blocked
 from triton_ads.serving.counters import Counters
 from triton_ads.serving.dispatch import Dispatcher
 from triton_ads.serving.errors import Cause, RequestError
@@ -23,7 +27,7 @@ from triton_ads.serving.release import Release
 from triton_ads.serving.service import now_us
 from triton_ads.serving.target.ads import Asked, SearchError
 from triton_ads.serving.verifier_model import VerifierService
-from triton_ads.trie import TreeError, build_tree, save_tree
+from triton_ads.trie import TreeError, build_tree, load_tree, save_tree
 
 MODES = ("beam", "exact", "global")
 
@@ -200,6 +204,8 @@ def test_nodes_that_nobody_may_answer_are_left_out(chain: Chain) -> None:
         chain.verifier.parse(sent | {"parents": np.array([[-1, -1, -1, 0, 7]], np.int32)})
     with pytest.raises(RequestError, match="of release 000000000001"):
         chain.verifier.parse(sent | {"plan": np.array([[5, 10**18, 1]])})
+    with pytest.raises(RequestError, match="log_probabilities: nan found at position 2, finite values allowed"):
+        chain.verifier.parse(sent | {"log_probabilities": np.array([[-3, -1, np.nan, 0, 0]])})
 
 
 def test_a_blocked_ad_is_not_answered_even_if_the_generator_did_not_know(tmp_path: Path) -> None:
@@ -222,6 +228,57 @@ def test_a_blocked_ad_is_not_answered_even_if_the_generator_did_not_know(tmp_pat
     file.write_text("no number\n")
     with pytest.raises(ValueError, match="one raw id a line"):
         VerifierService(Release.open(folder))
+
+
+def test_a_blocked_file_that_cannot_be_read_for_a_moment_is_read_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time and size stay as they are, so that nothing says that it must be read again."""
+    folder = write_target_release(tmp_path / "release")
+    blocked = BlockedAds(Release.open(folder), load_tree(folder / "target" / "tree"))
+    file = tmp_path / "tiny.blocked"
+    write_blocked(file, [1003])
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_text", lambda *_: (_ for _ in ()).throw(OSError(24, "Too many open files")))
+        assert blocked.now().ads == set()
+    assert blocked.now().ads == {1003}
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_text", lambda *_: (_ for _ in ()).throw(OSError(24, "Too many open files")))
+        write_blocked(file, [1004])
+        assert blocked.now().ads == {1003}
+    assert blocked.now().ads == {1004}
+
+
+def test_ads_blocked_by_many_at_once_are_all_blocked(tmp_path: Path) -> None:
+    file = tmp_path / "tiny.blocked"
+
+    def block(ad: int) -> None:
+        with changing(file):
+            write_blocked(file, [*read_blocked(file).tolist(), ad])
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(block, range(100)))
+    assert read_blocked(file).tolist() == list(range(100))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_weights_that_give_no_number_are_an_error_of_the_requests_that_meet_them(tmp_path: Path, mode: str) -> None:
+    folder = write_target_release(tmp_path / "release", target_recipe(mode=mode))
+    whole = Chain(folder)
+    expected = whole.one(query="drama")
+    whole.close()
+    manifest, model = Manifest.load(folder), read_packed_model(folder / "target" / "model")
+    embeddings_VD = model.embeddings_VD.copy()
+    embeddings_VD[FIRST_WORD + WORDS.index("space")] = 0x7FC0  # NaN, in BF16
+    write_packed_model(folder / "target" / "model", replace(model, embeddings_VD=embeddings_VD))
+    seal(folder, manifest.recipe, manifest.target)
+    chain = Chain(folder)
+    bad, all_, good = chain.ask({"query": "space"}, {"query": "space", "top": 70}, {"query": "drama"})
+    for error in (bad, all_):
+        assert isinstance(error, RequestError) and error.cause == Cause.INTERNAL
+        assert "log-probabilities: nan found, finite values needed" in str(error)
+    assert (good["target_ids"][0].tolist(), good["target_scores"][0].tolist()) == expected
+    chain.close()
 
 
 def test_a_tree_that_is_not_the_models_is_refused(tmp_path: Path) -> None:

@@ -1,9 +1,12 @@
 """Representations and identifiers."""
 
 import doctest
+import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from triton_ads.features import words
 from triton_ads.targeting.identifiers import cluster_identifiers, place, title_identifiers
@@ -103,3 +106,20 @@ def test_new_ads_sit_beside_their_neighbours() -> None:
 def test_a_new_ad_opens_a_new_branch_where_its_own_is_full() -> None:
     tree = build_tree([[0, 2], [0, 3]], [0, 1])
     assert place(tree, np.ones((2, 1), np.float32), np.ones((1, 1), np.float32), [2, 2], 0) == [[1, 2]]
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.integers(0, 2**32 - 1))
+def test_a_tree_from_which_ads_were_removed_takes_new_ones_until_it_is_full(branching: list[int], seed: int) -> None:
+    """Also below a branch that is gone, and that the first of the new ads opens again."""
+    random = np.random.default_rng(seed)
+    room = math.prod(branching)
+    vectors = random.normal(size=(room, 3)).astype(np.float32)
+    of_ad = cluster_identifiers(vectors, len(branching), 5, branching).of_ad
+    kept = np.sort(random.choice(room, random.integers(1, room + 1), replace=False))
+    tree = build_tree([of_ad[ad] for ad in kept], kept)
+    new = random.normal(size=(room - len(kept), 3)).astype(np.float32)
+    placed = place(tree, vectors[tree.ad], new, branching, 5)
+    grown = build_tree([*(of_ad[ad] for ad in kept), *placed], [*kept, *range(room, room + len(new))])
+    assert grown.ads == room and sorted(grown.identifiers()) == sorted(of_ad)
+    with pytest.raises(TreeError, match=f"the tree is full: {room} ads, room for {room}"):
+        place(grown, np.zeros((room, 3), np.float32), new[:1] if len(new) else vectors[:1], branching, 5)

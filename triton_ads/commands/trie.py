@@ -11,6 +11,7 @@ A forward of T tokens is taken to last `--fixed-ms` + `--token-ms` x T; a server
 
 import argparse
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 from triton_ads.commands.build import DEFAULT_VAR
@@ -22,7 +23,7 @@ from triton_ads.inspection.tree import draw_tree
 from triton_ads.manifest import Manifest
 from triton_ads.recipe import load_recipe
 from triton_ads.recipe.names import TARGET
-from triton_ads.serving.blocked_ads import blocked_file, read_blocked, write_blocked
+from triton_ads.serving.blocked_ads import blocked_file, changing, read_blocked, write_blocked
 from triton_ads.trie import load_tree
 from triton_ads.trie.shape import FIXED_MS, TOKEN_MS, compared, described, shape_of
 
@@ -80,7 +81,12 @@ def _block(args: argparse.Namespace) -> int:
     release = _release(args)
     path = blocked_file(release, Manifest.load(release, verify_files=False).recipe.name)
     try:
-        known, chosen = set(read_blocked(path).tolist()), {raw(ad): ad for ad in args.ads}
+        chosen = {raw(ad): ad for ad in args.ads}
+        with changing(path) if chosen else nullcontext():
+            known = set(read_blocked(path).tolist())
+            if chosen:
+                known = known | chosen.keys() if args.what == "block" else known - chosen.keys()
+                write_blocked(path, known)
     except ValueError as error:
         raise SystemExit(f"triton-ads trie: {error}") from None
     tree = load_tree(release / "target" / "tree")
@@ -89,8 +95,5 @@ def _block(args: argparse.Namespace) -> int:
             number = "" if text == str(ad) else f" (id {ad})"
             later = "; blocked for later ones" if args.what == "block" else ""
             print(f"{text}{number} is not an ad of this release{later}", file=sys.stderr)
-    known = known | chosen.keys() if args.what == "block" else known - chosen.keys()
-    if chosen:
-        write_blocked(path, known)
     print(f"blocked: {', '.join(map(str, sorted(known))) or 'none'}")
     return 0

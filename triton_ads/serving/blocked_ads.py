@@ -5,9 +5,11 @@
 It belongs to no release: what is blocked today must stay blocked when the next release is published.
 """
 
+import fcntl
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +33,14 @@ def write_blocked(path: Path, ads: Iterable[int]) -> None:
     staging.rename(path)
 
 
+@contextmanager
+def changing(path: Path) -> Iterator[None]:
+    """While a file is read and written anew: who changes it at the same time waits, so that no change is lost."""
+    with path.with_name(f".{path.name}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def read_blocked(path: Path) -> Ints:
     """The ads of the file, increasing; none where there is no file.
 
@@ -51,23 +61,28 @@ class BlockedAds:
     """What the file says now, as a mask over the tree. A file that cannot be read changes nothing, and is logged.
 
     Raises:
-        ValueError: the file cannot be read when the server starts.
+        ValueError, OSError: the file cannot be read when the server starts.
     """
 
     def __init__(self, release: Release, tree: Tree) -> None:
         self._path = blocked_file(release.folder, release.recipe.name)
-        self._seen = self._state()
+        self._seen = self._failed = self._state()
         self._blocked = Blocked(tree, read_blocked(self._path).tolist())
 
     def now(self) -> Blocked:
         """The mask; where the file has changed it is read again, and what has changed in it is marked."""
         state = self._state()
         if state != self._seen:
-            self._seen = state
             try:
                 self._blocked.replace(read_blocked(self._path).tolist())
-            except (ValueError, OSError):
+                self._seen = state
+            except ValueError:
+                self._seen = state
                 logger.exception("blocked ads stay as they were")
+            except OSError:  # may pass, such as too many open files: tried again with the next batch, logged once
+                if state != self._failed:
+                    self._failed = state
+                    logger.exception("blocked ads stay as they were")
         return self._blocked
 
     def _state(self) -> tuple[int, int, int] | None:

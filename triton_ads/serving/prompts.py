@@ -16,7 +16,7 @@ from triton_ads.serving.journeys import JourneyStore
 from triton_ads.serving.target.step import Ints
 from triton_ads.trie import Tree
 
-LONGEST_QUERY = 1000  # bytes
+LONGEST_QUERY = 1000  # characters
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from triton_ads.serving.blocked_ads import BlockedAds
-from triton_ads.serving.checks import Tensors, check_length
+from triton_ads.serving.checks import Tensors, check_finite, check_length
 from triton_ads.serving.counters import Counters
 from triton_ads.serving.errors import Cause, RequestError
 from triton_ads.serving.release import Release
@@ -54,6 +54,7 @@ class VerifierService:
         node_T, parent_T, logp_T = (tensors[name][0] for name in ("nodes", "parents", "log_probabilities"))
         check_length("parents", parent_T, len(node_T))
         check_length("log_probabilities", logp_T, len(node_T))
+        check_finite("log_probabilities", logp_T)
         try:
             layers = layered(node_T.astype(np.int64), parent_T.astype(np.int64), logp_T)
         except ValueError as error:

@@ -94,9 +94,11 @@ def place(
     """
     starts = first_token + np.concatenate([[0], np.cumsum(branching)[:-1]])
     allowed = [set(range(start, start + width)) for start, width in zip(starts.tolist(), branching, strict=True)]
+    like_AD = np.concatenate([vectors_AD, new_ND])
     placed: list[list[int]] = []
-    for vector_D in new_ND:
-        near_A = np.argsort(-(vectors_AD @ vector_D), kind="stable")
+    for number, vector_D in enumerate(new_ND):
+        # Those placed before are neighbours too: what is left may lie below a branch that one of them opened.
+        near_A = np.argsort(-(like_AD[: len(vectors_AD) + number] @ vector_D), kind="stable")
         heads = ((kept, near_A) for kept in range(len(branching) - 1, -1, -1))
         found = next((free for kept, near in heads if (free := _free(tree, near, kept, placed, allowed))), None)
         if found is None:
@@ -109,17 +111,22 @@ def place(
 def _free(
     tree: Tree, near_A: NDArray[np.int64], kept: int, placed: list[list[int]], allowed: list[set[int]]
 ) -> list[int] | None:
-    """An identifier that nobody has, with the first `kept` tokens of the nearest ad below which there is room."""
+    """An identifier that nobody has, with the first `kept` tokens of the nearest ad below which there is room.
+
+    Args:
+        near_A: ads of the tree by their place in it, then those of `placed`; nearest first.
+    """
     tried: set[tuple[int, ...]] = set()
-    for neighbour in near_A.tolist():
-        head = tree.path(int(tree.leaf[neighbour]))[:kept]
+    for near in near_A.tolist():
+        identifier = tree.path(int(tree.leaf[near])) if near < tree.ads else placed[near - tree.ads]
+        head = identifier[:kept]
         if tuple(head) in tried:
             continue
         tried.add(tuple(head))
+        taken = {identifier[kept] for identifier in placed if identifier[:kept] == head}
         node = tree.node_of(head)
-        assert node is not None  # it is the beginning of an identifier
-        taken = set(tree.children(np.array([node])).token_E.tolist())
-        taken |= {identifier[kept] for identifier in placed if identifier[:kept] == head}
+        if node is not None:  # else it is the beginning of placed ones alone
+            taken |= set(tree.children(np.array([node])).token_E.tolist())
         free = allowed[kept] - taken
         if free:
             return [*head, min(free), *(min(level) for level in allowed[kept + 1 :])]

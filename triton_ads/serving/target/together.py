@@ -3,8 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from triton_ads.serving.errors import Cause, RequestError
 from triton_ads.serving.target.search import Found, Search
-from triton_ads.serving.target.step import Session, Step, TreeDecoder
+from triton_ads.serving.target.step import Floats, Session, Step, TreeDecoder
 
 
 @dataclass
@@ -26,7 +29,8 @@ def run_together(
 ) -> None:
     """Run all searches to their end; each then has its `found`, or the reason for which it was `stopped`.
 
-    A request is searched exactly as it would be alone.
+    A request is searched exactly as it would be alone. One for which the decoder computes what is no number is stopped:
+    NaN sorts anywhere, so that the search would end with wrong ads or none.
 
     Args:
         check: asked before each forward with the number of each request that is still searching; raises to stop it
@@ -44,7 +48,20 @@ def run_together(
         answers = decoder.forward([(request.session, request.step) for request in active.values()])
         for (number, request), logp in zip(list(active.items()), answers, strict=True):
             try:
+                _check_numbers(logp)
                 request.step = request.search.send(logp)
+            except RequestError as error:
+                active.pop(number).stopped = error
             except StopIteration as end:
                 request.found = end.value
                 del active[number]
+
+
+def _check_numbers(logp: Floats) -> None:
+    finite = np.isfinite(logp)
+    if not finite.all():
+        raise RequestError(
+            Cause.INTERNAL,
+            f"log-probabilities: {logp[int(finite.argmin())]} found, finite values needed: "
+            "the generator's weights are damaged, or too large for its arithmetic",
+        )
