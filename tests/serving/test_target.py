@@ -294,7 +294,12 @@ def test_a_tree_that_is_not_the_models_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("part", "content", "message"),
-    [("words.json", ["comedy"], "1 words found, the model was trained with 3")],
+    [
+        ("words.json", ["comedy"], "1 words found, the model was trained with 3"),
+        ("words.json", ["comedy", "space", "drama"], "a list of words is needed, sorted, each once"),
+        ("words.json", ["comedy", "drama", None], "a list of words is needed"),
+        ("words.json", None, "a list of words is needed"),
+    ],
 )
 def test_words_that_are_not_the_models_are_refused(tmp_path: Path, part: str, content: Any, message: str) -> None:
     folder = write_target_release(tmp_path / "release")

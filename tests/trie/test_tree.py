@@ -174,6 +174,9 @@ def test_saved_and_loaded(ids: list[tuple[int, ...]]) -> None:
         ("leaf", np.array([3, 4, 6], np.int32)),
         ("leaf", np.array([], np.int32)),
         ("ad", np.array([1], np.int64)),
+        ("ad", np.array([70, 80, 70], np.int64)),  # blocked, it would be answered by its other leaf
+        ("token", np.array([7, 9, 2, 5, 5], np.uint16)),
+        ("token", np.array([9, 7, 2, 2, 5], np.uint16)),
     ],
 )
 def test_a_damaged_file(tmp_path: Path, name: str, array: np.ndarray) -> None:

@@ -5,6 +5,7 @@ target/words.json   the words of queries        target/model/   the packed gener
 """
 
 import json
+from pathlib import Path
 
 from triton_ads.compression.packed_model import TOKENIZER_FILE, read_packed_model
 from triton_ads.features.prompt import PromptFormat, Prompts, PromptVocabulary
@@ -49,10 +50,20 @@ def open_prompts(release: Release) -> Prompts:
     if target.identifiers.of == "titles":
         tokenizer = (release.folder / "target" / "model" / TOKENIZER_FILE).read_text(encoding="utf-8")
         return TextPromptFormat.of(tokenizer, target.text, target.events, target.query_words)
-    words = tuple(json.loads((release.folder / "target" / "words.json").read_text(encoding="utf-8")))
+    words = _words(release.folder / "target" / "words.json")
     if len(words) != manifest.words:
         raise ManifestError(f"{release.folder}: {len(words)} words found, the model was trained with {manifest.words}")
     return PromptFormat(PromptVocabulary(words), target.events, target.query_words)
+
+
+def _words(file: Path) -> tuple[str, ...]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ManifestError(f"{file}: {error}") from None
+    if not isinstance(found, list) or not all(isinstance(word, str) for word in found) or found != sorted(set(found)):
+        raise ManifestError(f"{file}: a list of words is needed, sorted, each once")
+    return tuple(found)
 
 
 def open_users(release: Release) -> JourneyStore:

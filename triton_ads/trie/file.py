@@ -89,5 +89,23 @@ def _check(tree: Tree, folder: Path) -> None:
         wrong = ["leaf"]
     if not wrong and int(np.diff(tree.first).astype(bool).sum()) + tree.ads != n:
         wrong = ["leaf"]
+    if not wrong and not _tokens_rise(tree):
+        wrong = ["token"]
+    if not wrong and not _ads_differ(tree):
+        wrong = ["ad"]
     if wrong:
         raise TreeError(f"{folder}: {', '.join(wrong)} does not fit a tree; build it again")
+
+
+def _tokens_rise(tree: Tree) -> bool:
+    """Whether siblings have tokens of their own, growing: `node_of` searches them."""
+    rises = tree.token[1:] > tree.token[:-1]
+    first = tree.first[1:-1]  # first children but the root's, whose token follows that of another parent's child
+    rises[first[first < tree.nodes] - 2] = True
+    return bool(rises.all())
+
+
+def _ads_differ(tree: Tree) -> bool:
+    """Whether every ad has one leaf: of an ad with two, only one would be blocked."""
+    ad_A = np.sort(tree.ad)
+    return bool((ad_A[1:] != ad_A[:-1]).all())
