@@ -228,6 +228,9 @@ def test_a_blocked_ad_is_not_answered_even_if_the_generator_did_not_know(tmp_pat
     file.write_text("no number\n")
     with pytest.raises(ValueError, match="one raw id a line"):
         VerifierService(Release.open(folder))
+    file.write_bytes(b"\xff\n")
+    with pytest.raises(ValueError, match=r"tiny.blocked: one raw id a line .*can't decode"):
+        VerifierService(Release.open(folder))
 
 
 def test_a_blocked_file_that_cannot_be_read_for_a_moment_is_read_later(

@@ -48,11 +48,9 @@ def read_blocked(path: Path) -> Ints:
         ValueError: a line is no integer that fits int64.
     """
     try:
-        lines = path.read_text().split()
+        return np.unique(np.array([int(line) for line in path.read_text().split()], np.int64))
     except FileNotFoundError:
         return np.zeros(0, np.int64)
-    try:
-        return np.unique(np.array([int(line) for line in lines], np.int64))
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{path}: one raw id a line is needed: {error}") from None
 
