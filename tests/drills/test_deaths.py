@@ -57,6 +57,7 @@ def test_a_killed_stub_is_replaced_and_the_other_recipe_goes_on(two, report):
         os.kill(victim.pid, signal.SIGKILL)
         seconds = recovered(two, before)
         mine.wait(50)
+        other.wait(10)
     # What lay in the slow lane of the dead process is answered by nobody: its client waits for as long as it wants to.
     assert {type(error) for error in mine.errors} <= {RankTimeoutError}
     assert len(mine.errors) <= mine.clients

@@ -19,7 +19,7 @@ class RankClient(Connection):
                 print(ad, scores)
 
     Args:
-        model: the ensemble to ask: `rank`, or `PREFIX_rank` of a recipe with a prefix.
+        model: the model to ask: `rank`, or `PREFIX_rank` of a recipe with a prefix.
         And the others of Connection.
     """
 

@@ -30,7 +30,7 @@ class Connection:
     Args:
         url: host:port of the server; by default where `triton-ads serve` listens.
         protocol: "grpc", or "http" for where gRPC cannot pass.
-        model: the ensemble to ask; by default the one of a recipe without prefix.
+        model: the model to ask; by default the one of a recipe without prefix.
         timeout_s: longest wait for an answer, at most a day.
         pool: gRPC channels that calls are spread over. HTTP takes as many connections as there are calls at once.
         retries: how often to ask again when nobody answers; each wait is twice the last, starting at 50 ms, and up to

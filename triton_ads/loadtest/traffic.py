@@ -1,4 +1,6 @@
-"""Who asks for what: the one model of traffic of `triton-ads loadtest`, clients/locustfile.py and `bench serving`.
+"""Who asks for what: the one model of traffic of `triton-ads loadtest` and clients/locustfile.py.
+
+`bench serving` has its lengths of requests.
 
 users        Zipf: the r-th most active user asks in proportion to 1 / r; who has the longest history is the most
              active. A few requests come from users that nobody knows.

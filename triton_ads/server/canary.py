@@ -7,7 +7,7 @@ from triton_ads.client import RankClient, RankError, ServerBusyError, TargetClie
 from triton_ads.recipe.names import TARGET
 
 #: An id that no user and no ad has; the server counts it as out of vocabulary.
-_NOBODY = -(2**62)
+NOBODY = -(2**62)
 
 
 class RankCanary:
@@ -46,11 +46,11 @@ class RankCanary:
 
     def _rank(self, model: str, timeout_s: float) -> None:
         with RankClient(self.http_url, "http", model=model, timeout_s=timeout_s) as client:
-            client.rank([_NOBODY], user_id=_NOBODY, deadline_ms=timeout_s * 1000)
+            client.rank([NOBODY], user_id=NOBODY, deadline_ms=timeout_s * 1000)
 
     def _target(self, model: str, timeout_s: float) -> None:
         with TargetClient(self.http_url, "http", model=model, timeout_s=timeout_s) as client:
-            client.target(user_id=_NOBODY, top=1, deadline_ms=timeout_s * 1000)
+            client.target(user_id=NOBODY, top=1, deadline_ms=timeout_s * 1000)
 
 
 def _error_of(ask: Callable[[str, float], None], model: str, timeout_s: float) -> RankError | None:

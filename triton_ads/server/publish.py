@@ -4,7 +4,7 @@
     load      the new models beside the old ones, where only the canary finds them
     canary    users and ads of the new release's own store, through every tier
     switch    clients' requests go to the new models; those under way are finished by the old ones
-    watch     the canary goes on for a while; where it fails twice in a row, back to the old models
+    watch     `rank` is asked for a while; where it fails twice in a row, back to the old models
     retire    the old models end when nobody asks them any more; old releases go
 
 Whatever fails before the end of the watch is taken back, and the old release serves as before. docs/drills.md says how

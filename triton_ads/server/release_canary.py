@@ -7,8 +7,8 @@ import numpy as np
 from triton_ads.client import RankClient, TargetClient
 from triton_ads.client.ranking import Ranking
 from triton_ads.manifest import Manifest
+from triton_ads.server.canary import NOBODY
 
-_NOBODY = -(2**62)
 _SIZES = (1, 7, 100)
 _ROUNDS = 2  # the first finds buffers that are not there yet
 
@@ -26,7 +26,7 @@ class ReleaseCanary:
 
     def __init__(self, url: str, release: Path, manifest: Manifest, timeout_s: float) -> None:
         self._url, self._manifest, self._timeout_s = url, manifest, timeout_s
-        self._users = [_NOBODY, *_some(release / "store" / "users" / "ids.npy")]
+        self._users = [NOBODY, *_some(release / "store" / "users" / "ids.npy")]
         self._items = np.load(release / "store" / "items" / "ids.npy", mmap_mode="r")
 
     def rank(self, model: str, *, quick: bool = False) -> None:

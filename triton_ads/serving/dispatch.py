@@ -10,7 +10,7 @@ high tier runs beside it (ONNX Runtime releases Python's lock).
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from triton_ads.serving import counters as count
@@ -122,7 +122,7 @@ class Dispatcher:
                 return []
             # One of them may be the reason: each gets what it would have got alone.
             return [grouped for asked in requests for grouped in self._grouped([asked])]
-        return [replace(asked, group=group) for asked, group in zip(requests, groups, strict=True)]
+        return [_Asked(asked.call, asked.request, group) for asked, group in zip(requests, groups, strict=True)]
 
     def _answer_by_group(self, requests: list[_Asked]) -> None:
         groups: dict[int, list[_Asked]] = defaultdict(list)

@@ -1,8 +1,8 @@
-"""What the encoder and the scorer tell the router: how many requests they had, and how many were too late.
+"""What all models of a release tell who chooses tiers: how many requests they had, and how many were too late.
 
-They are other processes. A report is a datagram to an address in Linux's abstract name space: nobody waits for it, it
-is lost where no router listens, and nothing is left behind when a process dies. The address names the server's process
-and the release, so several servers and releases on a machine do not hear each other.
+They may be other processes. A report is a datagram to an address in Linux's abstract name space: nobody waits for it,
+it is lost where no router listens, and nothing is left behind when a process dies. The address names the server's
+process and the release, so several servers and releases on a machine do not hear each other.
 """
 
 import contextlib

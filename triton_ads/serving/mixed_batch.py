@@ -97,7 +97,7 @@ class TierScorer:
         add(count.BUCKET_HITS, tier, str(bucket.tiles))
 
     def warm_up(self) -> None:
-        """Run every bucket once, full, so that no request pays for first touches."""
+        """Score what each bucket holds, in runs as requests will have them, so that none pays for first touches."""
         for tiles in self._sizes:
             rows = tiles * self._tile
             item_ids_MF = np.zeros((rows, self._buckets[0].item_ids_RF.shape[1]), np.int64)

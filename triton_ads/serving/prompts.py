@@ -45,7 +45,7 @@ class PromptEncoder:
         known = self._users.journey(position) if position is not None else np.zeros(0, np.int64)
         journey = self._journey(sent[::-1] if len(sent) else known)
         tokens_P = self._form.prompt(journey, query)
-        if not journey and not query:
+        if not journey and not self._form.asks(query):
             self._counters.add(count.COLD_STARTS)
         met = self._users.met(position) if position is not None else np.zeros(0, np.int64)
         return Prompt(tokens_P, np.unique(np.concatenate([met, sent, tensors["exclude"][0]])))
@@ -57,7 +57,7 @@ class PromptEncoder:
                 Cause.WRONG_LENGTH, f"query: length {len(query)} found, at most {LONGEST_QUERY} characters allowed"
             )
         self._counters.add(count.OOV, "query", amount=self._form.unknown(query))
-        return query if self._form.asks(query) else ""
+        return query
 
     def _journey(self, ads: Ints) -> list[list[int]]:
         """Identifiers of the most recent ads that the tree has, oldest first."""

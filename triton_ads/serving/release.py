@@ -20,7 +20,8 @@ class Release:
     def open(cls, folder: Path, *parts: str) -> Self:
         """Read a release and verify the digests of the files below `parts`; of all files where none are given.
 
-        The router verifies everything. The others check what they load themselves, which keeps a start short.
+        Who chooses tiers (`rank`, or the router) verifies everything. The others check what they load themselves, which
+        keeps a start short.
 
         Raises:
             ManifestError: the release is damaged, or `parts` match no file.

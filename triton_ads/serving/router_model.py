@@ -55,7 +55,7 @@ class Router:
 
     Args:
         now: unix time in microseconds; its differences also fill the budget of the high tier.
-        reports: what the other models say of the load; None: nobody says anything.
+        reports: what all models of the release say of the load; None: nobody says anything.
 
     Raises:
         ManifestError, GainError: the recipe wants a learned router, and the release has none, or one of another recipe.

@@ -66,8 +66,8 @@ class TritonCall:
     """One request of Triton's Python backend, and the way to its response.
 
     Whether its client cancelled it is not asked: the question is a message to Triton's process that takes 0.1 ms, for
-    each request of a batch, and the answer within an ensemble is always no (Triton 2.51). Triton itself drops a
-    cancelled request between the steps of an ensemble.
+    each request of a batch, and within an ensemble the answer is always no (Triton 2.51), whose next step Triton itself
+    does not begin for a cancelled request.
     """
 
     def __init__(self, pb: Any, request: Any) -> None:
